@@ -1,0 +1,1 @@
+//! Decides whether a Warpline kernel may be printed or launched

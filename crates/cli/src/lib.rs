@@ -1,0 +1,1 @@
+//! The warpline command line, as a library for authors of kernels

@@ -1,0 +1,2 @@
+//! The `warpline` command.
+fn main() {}

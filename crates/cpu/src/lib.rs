@@ -1,0 +1,1 @@
+//! Runs Warpline kernels on the CPU, with asynchronous engines and shadow memory

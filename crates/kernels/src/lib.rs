@@ -1,0 +1,1 @@
+//! The Warpline kernel library: one file per family

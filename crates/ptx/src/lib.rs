@@ -1,0 +1,1 @@
+//! Prints checked Warpline kernels as PTX and reads what ptxas says of them

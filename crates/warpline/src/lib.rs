@@ -1,0 +1,1 @@
+//! Warp-specialized GPU kernels: devices, launches, and the kernel library
