@@ -1,1 +1,30 @@
-//! Decides whether a Warpline kernel may be printed or launched
+//! Decides whether a Warpline kernel may be printed or launched.
+//!
+//! [`check`] reads a kernel against a target and gives a [`Checked`] kernel,
+//! or all [`Refusals`] at once: each with the code of the rule, a sentence
+//! with the value seen, and the author's line. Printers and launchers take
+//! nothing but [`Checked`].
+//!
+//! What is decided today is *structure and resources*: everything that one
+//! reading of the program shows. Codes that begin with `R` are the numbered
+//! rules of the protocol (`R12` is shared memory); `S` codes are the shape of
+//! the program itself. [`rules::ALL`] lists them.
+//!
+//! | where | what |
+//! |---|---|
+//! | [`rules`] | one file per group of rules |
+//! | [`facts`] | what one op does, collected from its effects |
+//! | [`uniform`] | which threads agree on a register |
+//! | [`walk`] | every statement, with the threads that reach it together |
+
+mod checked;
+pub mod facts;
+mod refusal;
+pub mod rules;
+pub mod uniform;
+pub mod walk;
+
+pub use checked::{Checked, check};
+pub use facts::Facts;
+pub use refusal::{Refusal, Refusals, Rule};
+pub use uniform::Uniformity;

@@ -1,1 +1,47 @@
-//! The Warpline kernel program: types, ops, roles, rings, and the builder that authors write with
+//! The Warpline kernel program.
+//!
+//! A [`Kernel`] is a plain value: roles (warps that run one body), the shared
+//! tiles and barriers between them, and the ops they run. It is written once,
+//! with [`Kernel::build`], and read by the checker, the CPU executor and the
+//! PTX printer.
+//!
+//! | where | what |
+//! |---|---|
+//! | [`types`], [`value`] | types of registers and elements; registers, operands, references |
+//! | [`layout`], [`tensor_map`] | tiles in shared memory, tensors in global memory |
+//! | [`program`] | the kernel: roles, tiles, barriers, statements |
+//! | [`ops`] | the instructions, one struct each, by group |
+//! | [`sync`], [`job`] | acts of synchronisation; asynchronous work |
+//! | [`machine`] | the traits ops are written against |
+//! | [`build`] | what authors write with |
+
+pub mod build;
+pub mod error;
+pub mod job;
+pub mod lanes;
+pub mod launch;
+pub mod layout;
+pub mod loc;
+pub mod machine;
+pub mod ops;
+pub mod program;
+pub mod sync;
+pub mod target;
+pub mod tensor_map;
+mod text;
+pub mod types;
+pub mod value;
+
+pub use error::{BuildError, BuildErrors};
+pub use job::{Done, Engine, Job, Span};
+pub use launch::{Arg, Launch};
+pub use layout::{Descriptor, Major, Swizzle, TileLayout, accumulator_at};
+pub use loc::{Frame, Loc, Locs};
+pub use machine::*;
+pub use ops::{Exactness, Info, Instr, Op, Uniform};
+pub use program::*;
+pub use sync::{Fence, Scope, Sync};
+pub use target::Target;
+pub use tensor_map::{MapMode, TensorMapDecl, TensorMapValue};
+pub use types::*;
+pub use value::*;

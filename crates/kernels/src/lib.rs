@@ -1,1 +1,23 @@
-//! The Warpline kernel library: one file per family
+//! The Warpline kernel library: one file per family, one line in the [`registry`].
+//!
+//! A [`Family`] states its problem (class and extents), its configs, the
+//! [`Plan`] of kernels that solves it, its cost, a float64 reference and its
+//! test table. The command line, the tests, the tuner and the Python package
+//! iterate over the registry and know no family by name.
+
+pub mod error;
+pub mod family;
+pub mod numbers;
+pub mod plan;
+pub mod tensor;
+pub mod vector_add;
+
+pub use error::FamilyError;
+pub use family::{AnyFamily, AnyWork, Case, Cost, Family, Place, Work};
+pub use plan::{Bound, Buffer, Plan, PlanArg, Step};
+pub use tensor::{HostTensor, TensorSpec};
+
+/// Every family that ships with Warpline.
+pub fn registry() -> Vec<&'static dyn AnyFamily> {
+    vec![&vector_add::VectorAdd]
+}

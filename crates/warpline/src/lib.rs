@@ -1,1 +1,53 @@
-//! Warp-specialized GPU kernels: devices, launches, and the kernel library
+//! Warp-specialized GPU kernels: devices, launches, and the kernel library.
+//!
+//! A [family](kernels::Family) states a problem and the kernels that solve it.
+//! [`run()`] takes such work to a [`Device`], the CPU simulator or a GPU, and
+//! compares what comes out with a float64 reference:
+//!
+//! ```
+//! use warpline::kernels::vector_add::{Choice, Float, Form, Problem, VectorAdd};
+//! use warpline::kernels::Work;
+//! use warpline::{Device, RunOptions, run};
+//!
+//! # fn main() -> Result<(), warpline::Error> {
+//! let device = Device::cpu();
+//! let problem = Problem { n: 4099, dtype: Float::Bf16 };
+//! let choice = Choice { form: Some(Form::Specialized), ..Choice::default() };
+//! let work = Work::<VectorAdd>::new(problem, &choice, &device.target())?;
+//!
+//! let outcome = run(&work, &device, &RunOptions::default())?;
+//! assert!(outcome.passed());
+//! assert_eq!(outcome.outputs[0].elements, 4099);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Nothing here prints; what happens on the way is told as `tracing` events.
+//!
+//! | where | what |
+//! |---|---|
+//! | [`device`] | the CPU simulator and the GPUs, and why one cannot be used |
+//! | [`prepare`] | a plan whose kernels have all been checked |
+//! | [`mod@run`] | from work to outcome |
+//! | [`compare`] | what came out against the reference |
+//! | [`outcome`] | what a run gives: comparison, times, rates, counters |
+//! | [`estimate`] | how long the simulator will take, and what it needs |
+
+pub mod compare;
+mod cpu;
+mod cuda;
+pub mod device;
+pub mod error;
+pub mod estimate;
+pub mod outcome;
+pub mod prepare;
+pub mod run;
+
+pub use compare::{Comparison, Worst};
+pub use device::{Device, DeviceInfo, devices};
+pub use error::Error;
+pub use outcome::{KernelRun, Outcome, Times};
+pub use prepare::{Prepared, PreparedStep, prepare};
+pub use run::{Phase, Progress, RunOptions, run};
+pub use warpline_cpu::Timing;
+pub use warpline_kernels as kernels;

@@ -1,0 +1,94 @@
+//! The proof of having been checked: a type that only the checker makes.
+
+use crate::refusal::Refusals;
+use crate::rules;
+use std::fmt;
+use std::ops::Deref;
+use warpline_ir::{Kernel, Target};
+
+/// A kernel that the checker let pass, or that was let through by name with a reason.
+///
+/// It reads as the kernel it holds.
+#[derive(Clone, Debug)]
+pub struct Checked<K = Kernel> {
+    kernel: K,
+    verdict: Verdict,
+}
+
+#[derive(Clone, Debug)]
+enum Verdict {
+    Proved(Target),
+    Unproved(String),
+}
+
+/// Checks a kernel for a target; refuses with everything that is wrong.
+pub fn check(kernel: Kernel, target: &Target) -> Result<Checked, Refusals> {
+    let refusals = rules::judge(&kernel, target);
+    if refusals.is_empty() {
+        Ok(Checked {
+            kernel,
+            verdict: Verdict::Proved(*target),
+        })
+    } else {
+        Err(Refusals {
+            kernel: kernel.name,
+            refusals,
+        })
+    }
+}
+
+impl<K> Checked<K> {
+    /// Lets a kernel through unchecked, for experiments. The reason is shown wherever the kernel is.
+    pub fn unproved(kernel: K, reason: impl Into<String>) -> Self {
+        Self {
+            kernel,
+            verdict: Verdict::Unproved(reason.into()),
+        }
+    }
+
+    /// Did the checker let it pass?
+    pub fn is_proved(&self) -> bool {
+        matches!(self.verdict, Verdict::Proved(_))
+    }
+
+    /// Why it was let through unchecked, if it was.
+    pub fn unproved_reason(&self) -> Option<&str> {
+        match &self.verdict {
+            Verdict::Proved(_) => None,
+            Verdict::Unproved(reason) => Some(reason),
+        }
+    }
+
+    /// The target it was checked for, if it was checked.
+    pub fn target(&self) -> Option<&Target> {
+        match &self.verdict {
+            Verdict::Proved(target) => Some(target),
+            Verdict::Unproved(_) => None,
+        }
+    }
+
+    /// The kernel, without the proof.
+    pub fn into_inner(self) -> K {
+        self.kernel
+    }
+}
+
+impl<K> Deref for Checked<K> {
+    type Target = K;
+    fn deref(&self) -> &K {
+        &self.kernel
+    }
+}
+
+impl fmt::Display for Checked<Kernel> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.verdict {
+            Verdict::Proved(target) => {
+                write!(f, "kernel {}, checked for {}", self.kernel.name, target.name)
+            }
+            Verdict::Unproved(reason) => {
+                write!(f, "kernel {}, unproved: {reason}", self.kernel.name)
+            }
+        }
+    }
+}

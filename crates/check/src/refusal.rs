@@ -1,0 +1,116 @@
+//! What the checker answers when it refuses.
+
+use std::fmt;
+use warpline_ir::{Frame, Kernel, Loc, RoleId};
+
+/// A rule: a stable code for tools, and what holds when it is kept.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Rule {
+    /// The code, for example `R12.size`.
+    pub code: &'static str,
+    /// What holds, as a sentence.
+    pub holds: &'static str,
+}
+
+/// One place where a kernel breaks a rule.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refusal {
+    /// The rule.
+    pub rule: Rule,
+    /// The rule and the value seen, as a sentence.
+    pub text: String,
+    /// The role whose statement breaks it, if it is one role's.
+    pub role: Option<String>,
+    /// The author's line.
+    pub at: Option<Frame>,
+    /// All lines that lead to the statement, innermost first.
+    pub stack: Vec<Frame>,
+}
+
+impl Refusal {
+    /// The rule's code.
+    pub fn code(&self) -> &'static str {
+        self.rule.code
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.at, &self.role) {
+            (Some(at), Some(role)) => write!(f, "{at}, role {role}: ")?,
+            (Some(at), None) => write!(f, "{at}: ")?,
+            (None, Some(role)) => write!(f, "role {role}: ")?,
+            (None, None) => {}
+        }
+        write!(f, "{} [{}]", self.text, self.rule.code)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// Everything that is wrong with one kernel.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refusals {
+    /// The kernel's name.
+    pub kernel: String,
+    /// The refusals; never empty.
+    pub refusals: Vec<Refusal>,
+}
+
+impl fmt::Display for Refusals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "kernel {}: ", self.kernel)?;
+        for (i, r) in self.refusals.iter().enumerate() {
+            if i > 0 {
+                write!(f, "; ")?;
+            }
+            write!(f, "{r}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Refusals {}
+
+/// Collects refusals of one kernel.
+pub(crate) struct Findings<'k> {
+    kernel: &'k Kernel,
+    list: Vec<Refusal>,
+}
+
+impl<'k> Findings<'k> {
+    pub(crate) fn new(kernel: &'k Kernel) -> Self {
+        Self {
+            kernel,
+            list: Vec::new(),
+        }
+    }
+
+    /// Refuses a statement or declaration.
+    pub(crate) fn refuse(
+        &mut self,
+        rule: &Rule,
+        loc: Loc,
+        role: Option<RoleId>,
+        text: impl Into<String>,
+    ) {
+        let locs = &self.kernel.locs;
+        self.list.push(Refusal {
+            rule: *rule,
+            text: text.into(),
+            role: role
+                .and_then(|r| self.kernel.roles.get(r.index()))
+                .map(|r| r.name.clone()),
+            at: locs.author(loc),
+            stack: locs.stack(loc).to_vec(),
+        });
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    pub(crate) fn into_list(self) -> Vec<Refusal> {
+        self.list
+    }
+}

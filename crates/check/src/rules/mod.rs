@@ -1,0 +1,121 @@
+//! The rules, one file per group.
+//!
+//! A group is a few [`Rule`](crate::Rule) constants and one `judge` that looks
+//! for breaches. [`references`] comes first and alone: the other groups follow
+//! ids without asking.
+
+use crate::facts::Facts;
+use crate::refusal::{Findings, Refusal, Rule};
+use crate::uniform::Uniformity;
+use crate::walk::{Site, sites};
+use warpline_ir::{Kernel, Loc, Op, StmtKind, Target};
+
+pub mod cluster;
+pub mod convergence;
+pub mod defined;
+pub mod indices;
+pub mod legal;
+pub mod named;
+pub mod operands;
+pub mod references;
+pub mod registers;
+pub mod roles;
+pub mod shared;
+pub mod tensor_maps;
+pub mod wgmma;
+
+/// Every rule, in the order in which groups are judged.
+pub const ALL: &[&[Rule]] = &[
+    references::RULES,
+    legal::RULES,
+    roles::RULES,
+    cluster::RULES,
+    registers::RULES,
+    named::RULES,
+    shared::RULES,
+    indices::RULES,
+    operands::RULES,
+    defined::RULES,
+    tensor_maps::RULES,
+    wgmma::RULES,
+    convergence::RULES,
+];
+
+/// What every group reads.
+pub(crate) struct Case<'k> {
+    pub(crate) kernel: &'k Kernel,
+    pub(crate) target: &'k Target,
+    /// All statements, in program order.
+    pub(crate) sites: Vec<Site<'k>>,
+    /// The ops among them.
+    pub(crate) ops: Vec<OpSite<'k>>,
+}
+
+/// An op, what surrounds it and what it does.
+pub(crate) struct OpSite<'k> {
+    pub(crate) op: &'k Op,
+    pub(crate) site: Site<'k>,
+    pub(crate) facts: Facts,
+}
+
+impl OpSite<'_> {
+    pub(crate) fn loc(&self) -> Loc {
+        self.site.stmt.loc
+    }
+}
+
+impl<'k> Case<'k> {
+    fn new(kernel: &'k Kernel, target: &'k Target) -> Self {
+        let uniformity = Uniformity::of(kernel);
+        let mut case = Self {
+            kernel,
+            target,
+            sites: Vec::new(),
+            ops: Vec::new(),
+        };
+        sites(kernel, &uniformity, &mut |site| {
+            case.sites.push(*site);
+            if let StmtKind::Op(op) = &site.stmt.kind {
+                case.ops.push(OpSite {
+                    op,
+                    site: *site,
+                    facts: Facts::of(op),
+                });
+            }
+        });
+        case
+    }
+}
+
+/// All breaches of a kernel, by group.
+pub(crate) fn judge(kernel: &Kernel, target: &Target) -> Vec<Refusal> {
+    let mut found = Findings::new(kernel);
+    references::judge(kernel, &mut found);
+    if found.is_empty() {
+        let case = Case::new(kernel, target);
+        for group in [
+            legal::judge,
+            roles::judge,
+            cluster::judge,
+            registers::judge,
+            named::judge,
+            shared::judge,
+            indices::judge,
+            operands::judge,
+            defined::judge,
+            tensor_maps::judge,
+            wgmma::judge,
+            convergence::judge,
+        ] {
+            group(&case, &mut found);
+        }
+    }
+    found.into_list()
+}
+
+/// Breaches of [`references`] alone: what a reader must know before it follows ids.
+pub fn broken_references(kernel: &Kernel) -> Vec<Refusal> {
+    let mut found = Findings::new(kernel);
+    references::judge(kernel, &mut found);
+    found.into_list()
+}

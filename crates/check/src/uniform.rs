@@ -1,0 +1,203 @@
+//! Which threads agree on the value of a register.
+//!
+//! A register is as uniform as the least uniform value that is ever put into
+//! it, and a value put into it under a condition is no more uniform than the
+//! condition. All registers begin uniform; rounds over the program lower them
+//! until nothing changes.
+//!
+//! Thread and warp indices are followed through constant sums, so that
+//! `tid / 32` is known to agree in a warp and `warp / 4` in a warpgroup.
+
+use crate::facts::Facts;
+use warpline_ir::{Block, Kernel, Op, Operand, RegId, Special, Stmt, StmtKind, Uniform};
+
+/// The agreement of every register of a kernel.
+#[derive(Clone, Debug)]
+pub struct Uniformity {
+    regs: Vec<Uniform>,
+}
+
+impl Uniformity {
+    /// Analyses a kernel, whose references must be in range.
+    pub fn of(kernel: &Kernel) -> Self {
+        let mut a = Analysis {
+            regs: vec![Uniform::Cta; kernel.regs.len()],
+            index: indices(kernel),
+            changed: true,
+        };
+        while a.changed {
+            a.changed = false;
+            a.block(&kernel.prologue, Uniform::Cta);
+            for role in &kernel.roles {
+                a.block(&role.body, Uniform::Cta);
+            }
+            a.block(&kernel.epilogue, Uniform::Cta);
+        }
+        Self { regs: a.regs }
+    }
+
+    /// Who agrees on a register.
+    pub fn reg(&self, r: RegId) -> Uniform {
+        self.regs[r.index()]
+    }
+
+    /// Who agrees on an operand.
+    pub fn operand(&self, o: Operand) -> Uniform {
+        operand(&self.regs, o)
+    }
+
+    /// Who stays together inside a statement's blocks, if all threads reach it together.
+    pub fn inside(&self, s: &Stmt) -> Uniform {
+        inside(&self.regs, s)
+    }
+}
+
+fn operand(regs: &[Uniform], o: Operand) -> Uniform {
+    o.as_reg().map_or(Uniform::Cta, |r| regs[r.index()])
+}
+
+fn inside(regs: &[Uniform], s: &Stmt) -> Uniform {
+    match &s.kind {
+        StmtKind::Op(_) => Uniform::Cta,
+        StmtKind::If { cond, .. } | StmtKind::While { cond, .. } => regs[cond.index()],
+        StmtKind::For { from, to, step, .. } => {
+            let of = |o: &Operand| operand(regs, *o);
+            of(from).min(of(to)).min(of(step))
+        }
+        StmtKind::Elect { .. } => Uniform::Lane,
+    }
+}
+
+struct Analysis {
+    regs: Vec<Uniform>,
+    index: Vec<Option<Index>>,
+    changed: bool,
+}
+
+impl Analysis {
+    fn lower(&mut self, r: RegId, to: Uniform) {
+        let reg = &mut self.regs[r.index()];
+        if to < *reg {
+            *reg = to;
+            self.changed = true;
+        }
+    }
+
+    fn block(&mut self, block: &Block, reach: Uniform) {
+        for s in &block.0 {
+            let inner = reach.min(inside(&self.regs, s));
+            match &s.kind {
+                StmtKind::Op(op) => self.op(op, reach),
+                StmtKind::If { then, other, .. } => {
+                    self.block(then, inner);
+                    self.block(other, inner);
+                }
+                StmtKind::For { var, body, .. } => {
+                    self.lower(*var, inner);
+                    self.block(body, inner);
+                }
+                StmtKind::While { head, body, .. } => {
+                    self.block(head, inner);
+                    self.block(body, inner);
+                }
+                StmtKind::Elect { body } => self.block(body, inner),
+            }
+        }
+    }
+
+    fn op(&mut self, op: &Op, reach: Uniform) {
+        let facts = Facts::of(op);
+        let operands = facts
+            .uses()
+            .map(|r| self.regs[r.index()])
+            .min()
+            .unwrap_or(Uniform::Cta);
+        let result = grouped(op, &self.index).unwrap_or_else(|| op.uniform(operands));
+        for &r in &facts.defs {
+            self.lower(r, result.min(reach));
+        }
+    }
+}
+
+/// A register that holds a thread's or warp's index in the CTA plus a constant.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Index {
+    /// Threads from one value to the next.
+    threads: u64,
+    /// The constant, in threads.
+    offset: i64,
+}
+
+/// The registers that hold an index: written once, and from one.
+fn indices(kernel: &Kernel) -> Vec<Option<Index>> {
+    let mut writes = vec![0u32; kernel.regs.len()];
+    kernel.each_stmt(&mut |_, s| match &s.kind {
+        StmtKind::Op(op) => {
+            for r in Facts::of(op).defs {
+                writes[r.index()] += 1;
+            }
+        }
+        StmtKind::For { var, .. } => writes[var.index()] += 2,
+        _ => {}
+    });
+    let mut index = vec![None; kernel.regs.len()];
+    kernel.each_stmt(&mut |_, s| {
+        if let StmtKind::Op(op) = &s.kind
+            && let Some((dst, found)) = index_of(op, &index)
+            && writes[dst.index()] == 1
+        {
+            index[dst.index()] = Some(found);
+        }
+    });
+    index
+}
+
+fn index_of(op: &Op, index: &[Option<Index>]) -> Option<(RegId, Index)> {
+    let at = |o: Operand| o.as_reg().and_then(|r| index[r.index()]);
+    let moved = |i: Index, by: i64| Index {
+        offset: i.offset + by * i.threads as i64,
+        ..i
+    };
+    let constant = |o: Operand| o.as_imm().map(|x| i64::from(x as u32 as i32));
+    match op {
+        Op::ReadSpecial(o) => {
+            let threads = match o.which {
+                Special::Tid => 1,
+                Special::WarpId => 32,
+                _ => return None,
+            };
+            Some((o.dst, Index { threads, offset: 0 }))
+        }
+        Op::Mov(o) => Some((o.dst, at(o.src)?)),
+        Op::Bitcast(o) => Some((o.dst, at(o.src)?)),
+        Op::Add(o) => match (at(o.a), constant(o.b), constant(o.a), at(o.b)) {
+            (Some(i), Some(by), _, _) | (_, _, Some(by), Some(i)) => Some((o.dst, moved(i, by))),
+            _ => None,
+        },
+        Op::Sub(o) => Some((o.dst, moved(at(o.a)?, -constant(o.b)?))),
+        _ => None,
+    }
+}
+
+/// Who agrees on an index divided by a constant.
+fn grouped(op: &Op, index: &[Option<Index>]) -> Option<Uniform> {
+    let (a, by) = match op {
+        Op::Shr(o) => (o.a, 1u64.checked_shl(u32::try_from(o.b.as_imm()?).ok()?)?),
+        Op::Div(o) => (o.a, o.b.as_imm()?),
+        _ => return None,
+    };
+    // Powers of two divide 2³², so that an index below zero stays in its group.
+    if !by.is_power_of_two() {
+        return None;
+    }
+    let i = index[a.as_reg()?.index()]?;
+    let group = i.threads.checked_mul(by)?;
+    let parts = |size: i64| group.is_multiple_of(size as u64) && i.offset % size == 0;
+    if parts(128) {
+        Some(Uniform::Warpgroup)
+    } else if parts(32) {
+        Some(Uniform::Warp)
+    } else {
+        None
+    }
+}

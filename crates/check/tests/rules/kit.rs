@@ -1,0 +1,247 @@
+//! Small kernels, written by hand so that each can break one rule.
+//!
+//! The file of every statement is `kernel.rs`; its line is what the test says.
+
+use warpline_check::{Refusal, check};
+use warpline_ir::*;
+
+/// A kernel under construction.
+pub(crate) struct Kit(pub(crate) Kernel);
+
+impl Kit {
+    /// Roles by name and warps, declared at lines 1, 2, …
+    pub(crate) fn new(roles: &[(&str, u32)]) -> Self {
+        let mut locs = Locs::default();
+        let mut first_warp = 0;
+        let roles = roles.iter().enumerate().map(|(i, &(name, warps))| {
+            let role = Role {
+                name: name.to_owned(),
+                first_warp,
+                warps,
+                registers: None,
+                body: Block::default(),
+                loc: locs.intern(vec![frame(i as u32 + 1)]),
+            };
+            first_warp += warps;
+            role
+        });
+        let roles = roles.collect();
+        Self(Kernel {
+            name: "kit".to_owned(),
+            params: vec![],
+            tiles: vec![],
+            barriers: vec![],
+            named: vec![],
+            roles,
+            prologue: Block::default(),
+            epilogue: Block::default(),
+            regs: vec![],
+            cluster: [1, 1, 1],
+            shared_bytes: 0,
+            co_resident: false,
+            locs,
+        })
+    }
+
+    /// One role of one warpgroup.
+    pub(crate) fn one() -> Self {
+        Self::new(&[("all", 4)])
+    }
+
+    pub(crate) fn loc(&mut self, line: u32) -> Loc {
+        self.0.locs.intern(vec![frame(line)])
+    }
+
+    /// A register that every role may use.
+    pub(crate) fn reg(&mut self, ty: Type) -> RegId {
+        self.0.regs.push(RegInfo {
+            ty,
+            role: None,
+            loc: Loc::default(),
+        });
+        RegId(self.0.regs.len() as u32 - 1)
+    }
+
+    /// A register written at the start of the kernel.
+    pub(crate) fn value(&mut self, ty: Type) -> RegId {
+        let r = self.reg(ty);
+        let mov = ops::arith::Mov {
+            ty,
+            dst: r,
+            src: Operand::Imm(0),
+        };
+        let stmt = self.op(1, mov);
+        self.0.prologue.0.push(stmt);
+        r
+    }
+
+    /// A register that holds the lane's number.
+    pub(crate) fn lane(&mut self) -> RegId {
+        let dst = self.reg(Type::U32);
+        let which = Special::LaneId;
+        let stmt = self.op(1, ops::special::ReadSpecial { dst, which });
+        self.0.prologue.0.push(stmt);
+        dst
+    }
+
+    /// A predicate that differs from lane to lane.
+    pub(crate) fn lane_pred(&mut self) -> RegId {
+        let lane = self.lane();
+        let dst = self.reg(Type::Pred);
+        let setp = ops::compare::Setp {
+            cmp: ops::compare::Cmp::Lt,
+            ty: Type::U32,
+            dst,
+            a: lane.into(),
+            b: Operand::Imm(5),
+        };
+        let stmt = self.op(1, setp);
+        self.0.prologue.0.push(stmt);
+        dst
+    }
+
+    /// A tile behind all others.
+    pub(crate) fn tile(&mut self, line: u32, name: &str, layout: TileLayout, stages: u32) -> TileId {
+        let loc = self.loc(line);
+        let offset = self.0.shared_bytes.next_multiple_of(layout.swizzle.align());
+        self.0.tiles.push(Tile {
+            name: name.to_owned(),
+            dtype: if layout.element == 2 { DType::Bf16 } else { DType::F32 },
+            layout,
+            stages,
+            offset,
+            alias: None,
+            loc,
+        });
+        self.0.shared_bytes = offset + stages * layout.stage_bytes();
+        TileId(self.0.tiles.len() as u32 - 1)
+    }
+
+    /// mbarriers behind all else.
+    pub(crate) fn barrier(&mut self, line: u32, name: &str, len: u32) -> BarId {
+        let loc = self.loc(line);
+        let offset = self.0.shared_bytes.next_multiple_of(8);
+        self.0.barriers.push(Barrier {
+            name: name.to_owned(),
+            len,
+            offset,
+            loc,
+        });
+        self.0.shared_bytes = offset + 8 * len;
+        BarId(self.0.barriers.len() as u32 - 1)
+    }
+
+    pub(crate) fn named(&mut self, line: u32, name: &str, id: u32) -> NamedId {
+        let loc = self.loc(line);
+        self.0.named.push(NamedBarrier {
+            name: name.to_owned(),
+            id,
+            loc,
+        });
+        NamedId(self.0.named.len() as u32 - 1)
+    }
+
+    pub(crate) fn param(&mut self, line: u32, name: &str, kind: ParamKind) -> ParamId {
+        let loc = self.loc(line);
+        self.0.params.push(Param {
+            name: name.to_owned(),
+            kind,
+            loc,
+        });
+        ParamId(self.0.params.len() as u32 - 1)
+    }
+
+    pub(crate) fn stmt(&mut self, line: u32, kind: StmtKind) -> Stmt {
+        let loc = self.loc(line);
+        Stmt { kind, loc }
+    }
+
+    pub(crate) fn op(&mut self, line: u32, op: impl Into<Op>) -> Stmt {
+        self.stmt(line, StmtKind::Op(op.into()))
+    }
+
+    /// Adds a statement to a role.
+    pub(crate) fn run(&mut self, role: usize, stmt: Stmt) {
+        self.0.roles[role].body.0.push(stmt);
+    }
+
+    /// Adds an op to the first role.
+    pub(crate) fn push(&mut self, line: u32, op: impl Into<Op>) {
+        let stmt = self.op(line, op);
+        self.run(0, stmt);
+    }
+
+    /// All refusals.
+    pub(crate) fn refusals(self) -> Vec<Refusal> {
+        match check(self.0, &Target::SM_90A) {
+            Ok(_) => vec![],
+            Err(r) => r.refusals,
+        }
+    }
+
+    /// Expects the checker to let it pass.
+    #[track_caller]
+    pub(crate) fn passes(self) {
+        let found: Vec<_> = self.refusals().iter().map(Refusal::to_string).collect();
+        assert!(found.is_empty(), "{found:#?}");
+    }
+
+    /// Expects one refusal, by this rule, at this line; gives its sentence.
+    #[track_caller]
+    pub(crate) fn refused(self, code: &str, line: u32) -> String {
+        let all = self.refusals();
+        let seen: Vec<_> = all.iter().map(|r| (r.code(), r.at.map(|f| f.line))).collect();
+        assert_eq!(seen, [(code, Some(line))], "{all:#?}");
+        all[0].to_string()
+    }
+}
+
+fn frame(line: u32) -> Frame {
+    Frame {
+        file: "src/kernel.rs",
+        line,
+        column: 1,
+    }
+}
+
+/// bf16 rows of 128 bytes, swizzled.
+pub(crate) const fn swizzled(rows: u32) -> TileLayout {
+    TileLayout {
+        element: 2,
+        rows,
+        cols: 64,
+        swizzle: Swizzle::B128,
+    }
+}
+
+/// Plain f32 rows.
+pub(crate) const fn plain(rows: u32, cols: u32) -> TileLayout {
+    TileLayout {
+        element: 4,
+        rows,
+        cols,
+        swizzle: Swizzle::None,
+    }
+}
+
+/// A view of the first stage.
+pub(crate) fn view(tile: TileId, rows: u32, cols: u32) -> View {
+    View {
+        tile,
+        stage: Operand::Imm(0),
+        row: 0,
+        rows,
+        col: 0,
+        cols,
+        peer: None,
+    }
+}
+
+/// One mbarrier of an array, by a constant.
+pub(crate) fn bar(bar: BarId, index: u64) -> BarRef {
+    BarRef {
+        bar,
+        index: Operand::Imm(index),
+        peer: None,
+    }
+}

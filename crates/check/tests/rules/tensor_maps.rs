@@ -1,0 +1,93 @@
+use crate::kit::{Kit, bar, swizzled, view};
+use warpline_ir::ops::tensor::{TensorLoad, TensorStore};
+use warpline_ir::*;
+
+fn map(tile: &[u32], swizzle: Swizzle) -> TensorMapDecl {
+    TensorMapDecl {
+        dtype: DType::Bf16,
+        tile: tile.to_vec(),
+        swizzle,
+        mode: MapMode::Tiled,
+    }
+}
+
+/// A load at line 10 of a box into a view of a 128×64 tile, with `coords` coordinates.
+fn load(decl: TensorMapDecl, change: impl FnOnce(&mut View), coords: usize) -> Kit {
+    let mut k = Kit::one();
+    let tile = k.tile(5, "a", swizzled(128), 2);
+    let full = k.barrier(6, "full", 2);
+    let map = k.param(7, "a", ParamKind::TensorMap(decl));
+    let mut dst = view(tile, 128, 64);
+    change(&mut dst);
+    let op = TensorLoad {
+        map,
+        dst,
+        coords: vec![Operand::Imm(0); coords],
+        offsets: vec![],
+        bar: bar(full, 0),
+        multicast: None,
+        hint: None,
+    };
+    k.push(10, op);
+    k
+}
+
+#[test]
+fn a_box_that_fills_its_view_passes() {
+    load(map(&[64, 128], Swizzle::B128), |_| {}, 2).passes();
+    load(map(&[64, 64], Swizzle::B128), |v| (v.row, v.rows) = (64, 64), 2).passes();
+}
+
+#[test]
+fn a_box_the_hardware_does_not_take_is_refused_where_it_is_declared() {
+    let text = load(map(&[64, 300], Swizzle::B128), |_| {}, 2).refused("R13.map", 7);
+    assert!(text.contains("1 to 256 elements; dimension 1 has 300"), "{text}");
+}
+
+#[test]
+fn a_box_of_other_bytes_than_its_view_is_refused() {
+    let text = load(map(&[64, 64], Swizzle::B128), |_| {}, 2).refused("R13.bytes", 10);
+    assert!(text.contains("8192 bytes; the view of tile a has 16384"), "{text}");
+}
+
+#[test]
+fn another_swizzle_than_the_tile_is_refused() {
+    load(map(&[32, 256], Swizzle::B64), |_| {}, 2).refused("R13.swizzle", 10);
+}
+
+#[test]
+fn a_coordinate_too_few_is_refused() {
+    let text = load(map(&[64, 128], Swizzle::B128), |_| {}, 1).refused("R13.coords", 10);
+    assert!(text.contains("2 coordinates and 0 offsets, not 1 and 0"), "{text}");
+}
+
+#[test]
+fn a_view_off_the_atom_is_refused() {
+    let four_rows_down = |v: &mut View| (v.row, v.rows) = (4, 64);
+    load(map(&[64, 64], Swizzle::B128), four_rows_down, 2).refused("R13.view", 10);
+}
+
+#[test]
+fn half_a_panel_is_refused() {
+    let left_half = |v: &mut View| v.cols = 32;
+    load(map(&[32, 128], Swizzle::B128), left_half, 2).refused("R13.view", 10);
+}
+
+#[test]
+fn a_store_through_an_im2col_map_is_refused() {
+    let mut k = Kit::one();
+    let tile = k.tile(5, "a", swizzled(128), 1);
+    let decl = TensorMapDecl {
+        mode: MapMode::Im2col {
+            lower: vec![0, 0],
+            upper: vec![0, 0],
+            channels: 64,
+            pixels: 128,
+        },
+        ..map(&[], Swizzle::B128)
+    };
+    let map = k.param(7, "a", ParamKind::TensorMap(decl));
+    let (src, coords) = (view(tile, 128, 64), vec![Operand::Imm(0); 4]);
+    k.push(10, TensorStore { map, src, coords, hint: None });
+    k.refused("R13.mode", 10);
+}

@@ -1,0 +1,391 @@
+//! Memory as lanes see it: bounds, alignment, written bytes, races, counters.
+
+use crate::machine::{Lockstep, lanes_of};
+use crate::memory::Buffer;
+use crate::shadow::{Conflict, Who};
+use crate::stats::{bank_conflicts, dense, sectors};
+use std::ops::Range;
+use warpline_ir::{
+    Fault, FaultKind, LaneBytes, Lanes, Machine, Mask, Operand, Place, SharedAt, WARP,
+};
+
+/// How an access of lanes touches memory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Load,
+    Store,
+    Atomic,
+}
+
+impl Kind {
+    fn verb(self) -> &'static str {
+        match self {
+            Kind::Load => "reads",
+            Kind::Store => "writes",
+            Kind::Atomic => "updates",
+        }
+    }
+}
+
+/// Where each lane of a shared access goes.
+struct Targets {
+    cta: [u32; WARP],
+    byte: [u32; WARP],
+}
+
+impl Targets {
+    fn range(&self, lane: usize, width: usize) -> Range<u32> {
+        self.byte[lane]..self.byte[lane] + width as u32
+    }
+}
+
+impl Lockstep<'_, '_> {
+    pub(crate) fn load_shared(&mut self, lanes: Mask, p: &Place, width: usize) -> Result<LaneBytes, Fault> {
+        let to = self.targets(lanes, p, width)?;
+        self.judge(lanes, &to, width, Kind::Load)?;
+        let mut out = [[0; 16]; WARP];
+        for lane in lanes_of(lanes) {
+            let shared = &self.cluster.ctas[to.cta[lane] as usize].shared;
+            match shared.get(to.byte[lane], width) {
+                Ok(bytes) => out[lane][..width].copy_from_slice(bytes),
+                Err(gap) => return Err(self.never_written(lane, gap)),
+            }
+        }
+        Ok(out)
+    }
+
+    pub(crate) fn store_shared(
+        &mut self,
+        lanes: Mask,
+        p: &Place,
+        width: usize,
+        data: &LaneBytes,
+    ) -> Result<(), Fault> {
+        let to = self.targets(lanes, p, width)?;
+        self.judge(lanes, &to, width, Kind::Store)?;
+        for lane in lanes_of(lanes) {
+            let shared = &mut self.cluster.ctas[to.cta[lane] as usize].shared;
+            shared.put(to.byte[lane], &data[lane][..width]);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn atomic_shared(
+        &mut self,
+        p: &Place,
+        width: usize,
+        f: &mut dyn FnMut(usize, u64) -> u64,
+    ) -> Result<Lanes<u64>, Fault> {
+        let lanes = self.warp.active;
+        let to = self.targets(lanes, p, width)?;
+        self.judge(lanes, &to, width, Kind::Atomic)?;
+        let blind = self.env.code.sites[self.site as usize].facts.only_writes;
+        let mut out = [0; WARP];
+        let mut changed = false;
+        for lane in lanes_of(lanes) {
+            let shared = &mut self.cluster.ctas[to.cta[lane] as usize].shared;
+            let old = match shared.get(to.byte[lane], width) {
+                Ok(bytes) => word(bytes),
+                Err(_) if blind => 0,
+                Err(gap) => return Err(self.never_written(lane, gap)),
+            };
+            let new = f(lane, old);
+            changed |= new != old || blind;
+            shared.put(to.byte[lane], &new.to_le_bytes()[..width]);
+            out[lane] = old;
+        }
+        self.changed(changed);
+        Ok(out)
+    }
+
+    /// An atomic that changes nothing is a poll.
+    fn changed(&mut self, changed: bool) {
+        self.cluster.progress += u64::from(changed);
+        self.polled |= !changed;
+    }
+
+    /// Where the lanes go, inside their tile and aligned.
+    fn targets(&mut self, lanes: Mask, p: &Place, width: usize) -> Result<Targets, Fault> {
+        let byte = self.get::<u32>(p.byte);
+        let stage = self.get::<u32>(p.stage);
+        let layout = self.env.kernel.tile(p.tile).layout;
+        let end = u64::from(layout.rows * layout.row_bytes());
+        let mut to = Targets {
+            cta: [self.warp.cta; WARP],
+            byte: [0; WARP],
+        };
+        let mut base = (u32::MAX, 0);
+        for lane in lanes_of(lanes) {
+            if stage[lane] != base.0 {
+                base = (stage[lane], self.stage_base(p.tile, stage[lane], lane)?);
+            }
+            let at = u64::from(byte[lane]) + u64::from(p.offset);
+            if at + width as u64 > end {
+                return Err(self.outside(p.tile, at, width, lane));
+            }
+            to.byte[lane] = base.1 + at as u32;
+            if !to.byte[lane].is_multiple_of(width as u32) {
+                return Err(self.misaligned(lane, at, width));
+            }
+        }
+        if p.peer.is_some() {
+            for lane in lanes_of(lanes) {
+                to.cta[lane] = self.rank(p.peer, lane)?;
+                self.check_here(to.cta[lane])?;
+            }
+        }
+        Ok(to)
+    }
+
+    /// Counts an access and looks for races.
+    fn judge(&mut self, lanes: Mask, to: &Targets, width: usize, kind: Kind) -> Result<(), Fault> {
+        self.count_shared(lanes, to, width, kind);
+        let write = kind != Kind::Load;
+        for lane in lanes_of(lanes) {
+            let shared = &self.cluster.ctas[to.cta[lane] as usize].shared;
+            if let Some(byte) = shared.in_flight(&to.range(lane, width), write) {
+                return Err(self.in_flight(lane, to.cta[lane], byte, kind));
+            }
+        }
+        if self.cluster.shadow.is_some() {
+            self.judge_order(lanes, to, width, kind)?;
+        }
+        Ok(())
+    }
+
+    /// Is every lane's access ordered after all that it conflicts with? Lanes
+    /// of one instruction do not conflict with each other.
+    fn judge_order(&mut self, lanes: Mask, to: &Targets, width: usize, kind: Kind) -> Result<(), Fault> {
+        let (Some(shadow), Some(clock)) = (&mut self.cluster.shadow, &self.warp.clock) else {
+            return Ok(());
+        };
+        let who = |lane: usize| Who {
+            clock,
+            lane: lane as u8,
+            atomic: kind == Kind::Atomic,
+        };
+        let found = lanes_of(lanes).find_map(|lane| {
+            let range = to.range(lane, width);
+            let check = match kind {
+                Kind::Load => shadow.check_read(&who(lane), to.cta[lane], &range),
+                _ => shadow.check_write(&who(lane), to.cta[lane], &range),
+            };
+            check.map(|c| (lane, c))
+        });
+        if let Some((lane, c)) = found {
+            return Err(self.race(Some(lane), kind.verb(), &c));
+        }
+        shadow.tidy();
+        let record = shadow.access(&who(0), self.site);
+        for lane in lanes_of(lanes) {
+            let range = to.range(lane, width);
+            match kind {
+                Kind::Load => shadow.read(&who(lane), record, to.cta[lane], &range),
+                _ => shadow.wrote(record, lane as u8, to.cta[lane], &range),
+            }
+        }
+        Ok(())
+    }
+
+    /// A race with an access that is over.
+    #[cold]
+    pub(crate) fn race(&mut self, lane: Option<usize>, verb: &str, c: &Conflict) -> Fault {
+        self.lane = lane.map(|l| l as u32);
+        self.other = Some((c.with.warp, c.with.site));
+        let did = if c.wrote { "written" } else { "read" };
+        let byte = self.env.byte_name(c.byte);
+        let same = if c.with.thread == self.warp.id {
+            "lanes of one warp see each other's memory only after a warp-level sync"
+        } else {
+            "nothing orders the two"
+        };
+        Fault::new(
+            FaultKind::Race,
+            format!("{verb} {byte}, {did} before by another thread; {same}"),
+        )
+    }
+
+    /// A race with work in flight.
+    #[cold]
+    fn in_flight(&mut self, lane: usize, cta: u32, byte: u32, kind: Kind) -> Fault {
+        let write = kind != Kind::Load;
+        let text = self.flight_text(cta, byte, kind.verb(), write);
+        self.fault_in(lane, FaultKind::Race, text)
+    }
+
+    /// Names the work in flight over a byte.
+    #[cold]
+    pub(crate) fn flight_text(&mut self, cta: u32, byte: u32, verb: &str, write: bool) -> String {
+        self.other = self.cluster.engines.over(SharedAt { cta, byte }, write);
+        let name = self.env.byte_name(byte);
+        format!("{verb} {name} while an asynchronous op is at work on it")
+    }
+
+    #[cold]
+    fn never_written(&mut self, lane: usize, byte: u32) -> Fault {
+        let name = self.env.byte_name(byte);
+        self.fault_in(
+            lane,
+            FaultKind::NeverWritten,
+            format!("reads {name}, which was never written"),
+        )
+    }
+
+    #[cold]
+    fn misaligned(&mut self, lane: usize, at: u64, width: usize) -> Fault {
+        self.fault_in(
+            lane,
+            FaultKind::Misaligned,
+            format!("reaches {width} bytes at {at:#x}, which is no multiple of {width}"),
+        )
+    }
+
+    fn count_shared(&mut self, lanes: Mask, to: &Targets, width: usize, kind: Kind) {
+        let bytes = u64::from(lanes.count_ones()) * width as u64;
+        let own = lanes_of(lanes).all(|l| to.cta[l] == self.warp.cta);
+        let b = &mut self.counters.bytes;
+        *match (kind, own) {
+            (Kind::Load, true) => &mut b.shared_load,
+            (Kind::Store, true) => &mut b.shared_store,
+            (Kind::Load, false) => &mut b.peer_load,
+            (Kind::Store, false) => &mut b.peer_store,
+            (Kind::Atomic, _) => &mut b.shared_atomic,
+        } += bytes;
+        let at = to.byte.map(u64::from);
+        let t = &mut self.counters.sites[self.site as usize];
+        t.shared_accesses += 1;
+        t.bytes += bytes;
+        if own && !dense(lanes, &at, width) {
+            t.bank_conflicts += bank_conflicts(lanes, &at, width);
+        }
+    }
+
+    fn count_global(&mut self, lanes: Mask, at: &[u64; WARP], width: usize, kind: Kind) {
+        let bytes = u64::from(lanes.count_ones()) * width as u64;
+        let b = &mut self.counters.bytes;
+        *match kind {
+            Kind::Load => &mut b.global_load,
+            Kind::Store => &mut b.global_store,
+            Kind::Atomic => &mut b.global_atomic,
+        } += bytes;
+        let t = &mut self.counters.sites[self.site as usize];
+        t.global_requests += 1;
+        t.bytes += bytes;
+        t.global_sectors += sectors(lanes, at);
+    }
+
+    /// The global addresses of the lanes, aligned.
+    fn addresses(&mut self, lanes: Mask, addr: Operand, offset: i32, width: usize) -> Result<[u64; WARP], Fault> {
+        let at = self
+            .get::<u64>(addr)
+            .map(|a| a.wrapping_add_signed(i64::from(offset)));
+        match lanes_of(lanes).find(|&l| !at[l].is_multiple_of(width as u64)) {
+            Some(lane) => Err(self.misaligned(lane, at[lane], width)),
+            None => Ok(at),
+        }
+    }
+
+    /// The buffer and the first byte of a lane's global access.
+    fn buffer(&mut self, lane: usize, at: u64, width: usize) -> Result<(&Buffer, usize), Fault> {
+        self.env.memory.find(at, width).inspect_err(|_| {
+            self.lane = Some(lane as u32);
+        })
+    }
+
+    pub(crate) fn load_global(
+        &mut self,
+        lanes: Mask,
+        addr: Operand,
+        offset: i32,
+        width: usize,
+    ) -> Result<LaneBytes, Fault> {
+        let at = self.addresses(lanes, addr, offset, width)?;
+        let mut out = [[0; 16]; WARP];
+        if dense(lanes, &at, width)
+            && let Ok((b, byte)) = self.env.memory.find(at[0], width * WARP)
+            && b.check_written(byte, width * WARP).is_ok()
+        {
+            let mut run = [0; 16 * WARP];
+            let run = &mut run[..width * WARP];
+            b.get(byte, run);
+            for (lane, bytes) in run.chunks_exact(width).enumerate() {
+                out[lane][..width].copy_from_slice(bytes);
+            }
+        } else {
+            for lane in lanes_of(lanes) {
+                let (b, byte) = self.buffer(lane, at[lane], width)?;
+                let found = b.check_written(byte, width);
+                b.get(byte, &mut out[lane][..width]);
+                found.inspect_err(|_| self.lane = Some(lane as u32))?;
+            }
+        }
+        self.count_global(lanes, &at, width, Kind::Load);
+        Ok(out)
+    }
+
+    pub(crate) fn store_global(
+        &mut self,
+        lanes: Mask,
+        addr: Operand,
+        offset: i32,
+        width: usize,
+        data: &LaneBytes,
+    ) -> Result<(), Fault> {
+        let at = self.addresses(lanes, addr, offset, width)?;
+        if dense(lanes, &at, width)
+            && let Ok((b, byte)) = self.env.memory.find(at[0], width * WARP)
+        {
+            let mut run = [0; 16 * WARP];
+            let run = &mut run[..width * WARP];
+            for (lane, bytes) in run.chunks_exact_mut(width).enumerate() {
+                bytes.copy_from_slice(&data[lane][..width]);
+            }
+            b.put(byte, run);
+        } else {
+            for lane in lanes_of(lanes) {
+                let (b, byte) = self.buffer(lane, at[lane], width)?;
+                b.put(byte, &data[lane][..width]);
+            }
+        }
+        self.count_global(lanes, &at, width, Kind::Store);
+        Ok(())
+    }
+
+    pub(crate) fn atomic_global(
+        &mut self,
+        addr: Operand,
+        offset: i32,
+        width: usize,
+        f: &mut dyn FnMut(usize, u64) -> u64,
+    ) -> Result<Lanes<u64>, Fault> {
+        let lanes = self.warp.active;
+        let at = self.addresses(lanes, addr, offset, width)?;
+        let blind = self.env.code.sites[self.site as usize].facts.only_writes;
+        let mut out = [0; WARP];
+        let mut changed = false;
+        for lane in lanes_of(lanes) {
+            let (b, byte) = self.buffer(lane, at[lane], width)?;
+            let mut bytes = [0; 8];
+            let found = if blind { Ok(()) } else { b.check_written(byte, width) };
+            b.get(byte, &mut bytes[..width]);
+            let old = word(&bytes[..width]);
+            let new = f(lane, old);
+            if found.is_ok() && (new != old || blind) {
+                b.put(byte, &new.to_le_bytes()[..width]);
+                changed = true;
+            }
+            found.inspect_err(|_| self.lane = Some(lane as u32))?;
+            out[lane] = old;
+        }
+        self.changed(changed);
+        self.count_global(lanes, &at, width, Kind::Atomic);
+        Ok(out)
+    }
+}
+
+/// A little-endian word of up to 8 bytes.
+fn word(bytes: &[u8]) -> u64 {
+    let mut w = [0; 8];
+    w[..bytes.len()].copy_from_slice(bytes);
+    u64::from_le_bytes(w)
+}

@@ -1,0 +1,288 @@
+//! Barriers as state: mbarriers, meetings of threads, the cluster's barrier.
+//!
+//! They count; the clocks they carry are `None` where races are not looked for.
+
+use crate::clock::{Clock, Moment, Threads};
+use warpline_ir::{Fault, FaultKind};
+
+/// The most arrivals or bytes an mbarrier counts.
+const MAX_COUNT: u32 = (1 << 20) - 1;
+
+/// What a barrier passes from those who come to those who go.
+#[derive(Clone, Debug)]
+pub(crate) struct Passing {
+    /// What those know who have come since the start.
+    pub(crate) came: Clock,
+    /// What was known when the last phase was complete.
+    pub(crate) complete: Clock,
+}
+
+impl Passing {
+    /// Nothing yet.
+    pub(crate) fn new(t: &Threads) -> Self {
+        Self {
+            came: Clock::new(t),
+            complete: Clock::new(t),
+        }
+    }
+
+    fn turn(this: &mut Option<Box<Self>>) {
+        if let Some(p) = this {
+            p.complete.copy(&p.came);
+        }
+    }
+}
+
+/// Who made an mbarrier, and whether the others may know.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Init {
+    /// When and by which lane.
+    pub(crate) moment: Moment,
+    /// The op.
+    pub(crate) site: u32,
+    /// Did that lane run `fence.mbarrier_init` since?
+    pub(crate) fenced: bool,
+}
+
+/// The life of an mbarrier.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Life {
+    Unborn,
+    Live,
+    Ended,
+}
+
+/// An mbarrier.
+#[derive(Clone, Debug)]
+pub(crate) struct Mbarrier {
+    life: Life,
+    count: u32,
+    /// Arrivals that the current phase lacks.
+    pub(crate) arrivals: u32,
+    /// Bytes that the current phase lacks; negative if bytes came before they were expected.
+    pub(crate) bytes: i64,
+    /// Phases that are complete.
+    pub(crate) phase: u32,
+    pub(crate) init: Option<Init>,
+    pub(crate) passing: Option<Box<Passing>>,
+}
+
+fn barrier(text: String) -> Fault {
+    Fault::new(FaultKind::Barrier, text)
+}
+
+impl Mbarrier {
+    /// Before its init.
+    pub(crate) fn new(passing: Option<Box<Passing>>) -> Self {
+        Self {
+            life: Life::Unborn,
+            count: 0,
+            arrivals: 0,
+            bytes: 0,
+            phase: 0,
+            init: None,
+            passing,
+        }
+    }
+
+    /// Is it between init and end?
+    pub(crate) fn check_live(&self) -> Result<(), Fault> {
+        match self.life {
+            Life::Live => Ok(()),
+            Life::Unborn => Err(barrier("uses an mbarrier before its init".into())),
+            Life::Ended => Err(barrier("uses an mbarrier after its end".into())),
+        }
+    }
+
+    /// Comes to life.
+    pub(crate) fn init(&mut self, count: u32, init: Init) -> Result<(), Fault> {
+        if self.life == Life::Live {
+            return Err(barrier("makes an mbarrier a second time".into()));
+        }
+        if !(1..=MAX_COUNT).contains(&count) {
+            return Err(barrier(format!(
+                "an mbarrier counts 1 to {MAX_COUNT} arrivals, not {count}"
+            )));
+        }
+        self.life = Life::Live;
+        (self.count, self.arrivals, self.bytes) = (count, count, 0);
+        self.init = Some(init);
+        Ok(())
+    }
+
+    /// Ends.
+    pub(crate) fn end(&mut self) -> Result<(), Fault> {
+        self.check_live()?;
+        self.life = Life::Ended;
+        Ok(())
+    }
+
+    /// Expects bytes in the current phase.
+    pub(crate) fn expect(&mut self, bytes: u32) -> Result<(), Fault> {
+        self.bytes += i64::from(bytes);
+        self.check_bytes()
+    }
+
+    /// Arrives; says whether the phase is complete.
+    pub(crate) fn arrive(&mut self, count: u32) -> Result<bool, Fault> {
+        if count > self.arrivals {
+            return Err(barrier(format!(
+                "arrives {count} times at an mbarrier that expects {} more of {} arrivals in this phase",
+                self.arrivals, self.count
+            )));
+        }
+        self.arrivals -= count;
+        Ok(self.turn())
+    }
+
+    /// Counts bytes that have come; says whether the phase is complete.
+    pub(crate) fn receive(&mut self, bytes: u32) -> Result<bool, Fault> {
+        self.bytes -= i64::from(bytes);
+        self.check_bytes()?;
+        Ok(self.turn())
+    }
+
+    fn check_bytes(&self) -> Result<(), Fault> {
+        if self.bytes.unsigned_abs() <= u64::from(MAX_COUNT) {
+            return Ok(());
+        }
+        Err(barrier(format!(
+            "an mbarrier counts up to {MAX_COUNT} bytes, not {}",
+            self.bytes
+        )))
+    }
+
+    fn turn(&mut self) -> bool {
+        let done = self.arrivals == 0 && self.bytes == 0;
+        if done {
+            self.arrivals = self.count;
+            self.phase += 1;
+            Passing::turn(&mut self.passing);
+        }
+        done
+    }
+
+    /// Is the phase of a parity complete?
+    pub(crate) fn passes(&self, parity: u32) -> bool {
+        self.phase & 1 != parity
+    }
+}
+
+/// A barrier at which a number of threads meet: the CTA's own, or a named one.
+#[derive(Clone, Debug)]
+pub(crate) struct Meeting {
+    /// Threads of the meeting that is on; 0: nobody has come.
+    pub(crate) threads: u32,
+    /// Threads that have come.
+    pub(crate) arrived: u32,
+    /// Meetings that are over.
+    pub(crate) over: u32,
+    pub(crate) passing: Option<Box<Passing>>,
+}
+
+impl Meeting {
+    /// Nobody has come.
+    pub(crate) fn new(passing: Option<Box<Passing>>) -> Self {
+        Self {
+            threads: 0,
+            arrived: 0,
+            over: 0,
+            passing,
+        }
+    }
+
+    /// A warp comes to a meeting of `threads`; says whether all are there.
+    pub(crate) fn arrive(&mut self, threads: u32) -> Result<bool, Fault> {
+        if self.arrived > 0 && self.threads != threads {
+            return Err(barrier(format!(
+                "meets {threads} threads at a barrier where others meet {}",
+                self.threads
+            )));
+        }
+        if threads == 0 || !threads.is_multiple_of(32) {
+            return Err(barrier(format!(
+                "a barrier is for a multiple of 32 threads, not for {threads}"
+            )));
+        }
+        self.threads = threads;
+        self.arrived += 32;
+        Ok(self.turn())
+    }
+
+    /// Ends the meeting if all are there.
+    fn turn(&mut self) -> bool {
+        let done = self.arrived > 0 && self.arrived >= self.threads;
+        if done {
+            self.arrived = 0;
+            self.over += 1;
+            Passing::turn(&mut self.passing);
+        }
+        done
+    }
+
+    /// Those who have left need not come; says whether all others are there.
+    pub(crate) fn shrink(&mut self, threads: u32) -> bool {
+        self.threads = threads;
+        self.turn()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn live(count: u32) -> Mbarrier {
+        let mut b = Mbarrier::new(None);
+        let moment = Moment {
+            thread: 0,
+            lane: 0,
+            clock: 0,
+        };
+        let init = Init {
+            moment,
+            site: 0,
+            fenced: true,
+        };
+        b.init(count, init).unwrap();
+        b
+    }
+
+    #[test]
+    fn a_phase_needs_arrivals_and_bytes() {
+        let mut b = live(1);
+        assert!(!b.passes(0) && b.passes(1));
+        b.expect(64).unwrap();
+        assert!(!b.arrive(1).unwrap());
+        assert!(!b.receive(32).unwrap());
+        assert!(b.receive(32).unwrap());
+        assert!(b.passes(0) && !b.passes(1));
+    }
+
+    #[test]
+    fn bytes_may_come_before_they_are_expected() {
+        let mut b = live(1);
+        assert!(!b.receive(64).unwrap());
+        b.expect(64).unwrap();
+        assert!(b.arrive(1).unwrap());
+    }
+
+    #[test]
+    fn too_many_arrivals_and_bytes_are_faults() {
+        let mut b = live(2);
+        assert!(b.arrive(3).is_err());
+        assert!(b.expect(1 << 20).is_err());
+        assert!(Mbarrier::new(None).check_live().is_err());
+        b.end().unwrap();
+        assert!(b.check_live().unwrap_err().text.contains("after its end"));
+    }
+
+    #[test]
+    fn a_meeting_ends_when_all_are_there() {
+        let mut m = Meeting::new(None);
+        assert!(!m.arrive(64).unwrap());
+        assert!(m.arrive(96).is_err());
+        assert!(m.arrive(64).unwrap());
+        assert_eq!(m.over, 1);
+        assert!(m.arrive(33).is_err());
+    }
+}

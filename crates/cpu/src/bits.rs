@@ -1,0 +1,74 @@
+//! Ranges of a bitmap with one bit per byte of memory.
+
+/// The 64-bit words that `start..start + len` touches, each with the bits it touches.
+pub(crate) fn masks(start: usize, len: usize) -> impl Iterator<Item = (usize, u64)> {
+    let end = start + len;
+    (start / 64..end.div_ceil(64)).map(move |word| {
+        let from = start.saturating_sub(word * 64);
+        let to = (end - word * 64).min(64);
+        let below = |n: usize| if n >= 64 { u64::MAX } else { (1 << n) - 1 };
+        (word, below(to) & !below(from))
+    })
+}
+
+/// Which bytes of a memory were written, for one thread.
+#[derive(Clone, Debug)]
+pub(crate) struct Written(Vec<u64>);
+
+impl Written {
+    /// None of `bytes`.
+    pub(crate) fn none(bytes: usize) -> Self {
+        Self(vec![0; bytes.div_ceil(64)])
+    }
+
+    /// Marks a range, which lies inside.
+    #[inline]
+    pub(crate) fn set(&mut self, start: usize, len: usize) {
+        if start % 64 + len <= 64 && len < 64 {
+            self.0[start / 64] |= ((1 << len) - 1) << (start % 64);
+            return;
+        }
+        masks(start, len).for_each(|(w, m)| self.0[w] |= m);
+    }
+
+    /// The first byte of a range that was not written.
+    #[inline]
+    pub(crate) fn first_gap(&self, start: usize, len: usize) -> Option<usize> {
+        if start % 64 + len <= 64 && len < 64 {
+            let m = ((1u64 << len) - 1) << (start % 64);
+            let gap = m & !self.0[start / 64];
+            return (gap != 0).then(|| start / 64 * 64 + gap.trailing_zeros() as usize);
+        }
+        masks(start, len).find_map(|(w, m)| {
+            let gap = m & !self.0[w];
+            (gap != 0).then(|| w * 64 + gap.trailing_zeros() as usize)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gap_is_found_where_it_is() {
+        let mut w = Written::none(300);
+        w.set(0, 300);
+        assert_eq!(w.first_gap(0, 300), None);
+        let mut w = Written::none(300);
+        w.set(3, 200);
+        assert_eq!(w.first_gap(3, 200), None);
+        assert_eq!(w.first_gap(3, 201), Some(203));
+        assert_eq!(w.first_gap(2, 4), Some(2));
+        assert_eq!(w.first_gap(64, 64), None);
+        assert_eq!(w.first_gap(0, 0), None);
+    }
+
+    #[test]
+    fn masks_cover_each_byte_once() {
+        for (start, len) in [(0, 0), (0, 64), (5, 59), (5, 60), (63, 2), (64, 128), (1, 300)] {
+            let total: u32 = masks(start, len).map(|(_, m)| m.count_ones()).sum();
+            assert_eq!(total as usize, len);
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! From a tree of statements to linear code that a warp can stop in and go on with.
+//!
+//! Each role becomes one list of [`Inst`]: prologue, body, epilogue. Control
+//! flow works on the active mask and a stack of saved masks:
+//!
+//! ```text
+//! if c { A } else { B }      If c → L1 · A · Else → L2 · L1: B · L2: Pop
+//! for v in a..b by s { A }   For v a · L1: Below v b → L2 · A · Next v s → L1 · L2:
+//! while { H; c } { A }       Push · L1: H · While c → L2 · A · Jump L1 · L2:
+//! elect { A }                Elect · A · Pop
+//! ```
+//!
+//! Lanes that leave a loop early wait, masked off, until none is left in it.
+//! The lanes of an `if` run `then` before `else`: if the first waits for the
+//! second, the warp is stuck, as the hardware may be.
+
+use std::collections::HashSet;
+use warpline_ir::{
+    Access, At, Block, Effects, Kernel, Loc, Memory, Op, Operand, Proxy, RegId, RoleId, Scope,
+    Stmt, StmtKind, Sync, Touch, Type,
+};
+
+/// One step of a warp.
+#[derive(Debug)]
+pub(crate) enum Inst<'k> {
+    /// An op, by its site.
+    Op(&'k Op, u32),
+    /// Splits the mask; jumps if no lane goes on here.
+    If { cond: RegId, other: u32 },
+    /// Takes up the lanes of the other branch; jumps if there are none.
+    Else { end: u32 },
+    /// Goes back to the mask before the last split.
+    Pop,
+    /// Saves the mask.
+    Push,
+    /// Saves the mask and starts a count.
+    For { var: RegId, from: Operand },
+    /// Keeps the lanes whose count is below the end; leaves if none is.
+    Below {
+        var: RegId,
+        to: Operand,
+        signed: bool,
+        exit: u32,
+    },
+    /// Counts on and jumps back.
+    Next {
+        var: RegId,
+        step: Operand,
+        head: u32,
+    },
+    /// Keeps the lanes whose predicate is set; leaves if there are none.
+    While { cond: RegId, exit: u32 },
+    /// Jumps.
+    Jump(u32),
+    /// Keeps the lowest lane.
+    Elect,
+    /// The end of the role.
+    Exit,
+}
+
+/// An op in its place, as counters, faults and races name it.
+#[derive(Debug)]
+pub(crate) struct OpSite<'k> {
+    pub(crate) op: &'k Op,
+    pub(crate) role: RoleId,
+    pub(crate) loc: Loc,
+    pub(crate) facts: Facts,
+}
+
+/// What the executor wants to know of an op beforehand.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Facts {
+    /// Can another warp see that it ran?
+    pub(crate) visible: bool,
+    /// Does it write memory without reading it?
+    pub(crate) only_writes: bool,
+}
+
+/// Where a register lives in a warp's file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Slot(pub(crate) u32);
+
+/// The code of one role.
+#[derive(Debug)]
+pub(crate) struct RoleCode<'k> {
+    pub(crate) insts: Vec<Inst<'k>>,
+    /// By register: its first 8-byte word in the file, or its index among predicates.
+    slots: Vec<Slot>,
+    /// 8-byte words of a warp's register file.
+    pub(crate) words: usize,
+    /// Predicates of a warp.
+    pub(crate) preds: usize,
+    /// Does it run wgmmas, so that registers can be in flight?
+    pub(crate) wgmma: bool,
+}
+
+/// A kernel, ready to run.
+#[derive(Debug)]
+pub(crate) struct Code<'k> {
+    pub(crate) roles: Vec<RoleCode<'k>>,
+    pub(crate) sites: Vec<OpSite<'k>>,
+    /// Does any role move registers?
+    pub(crate) moves_registers: bool,
+    /// Do CTAs speak with each other through global memory?
+    pub(crate) communicates: bool,
+}
+
+impl RoleCode<'_> {
+    /// Where a register lives. One that the role does not use has the file's
+    /// first words, which nothing else uses.
+    #[inline]
+    pub(crate) fn slot(&self, r: RegId) -> Slot {
+        self.slots[r.index()]
+    }
+
+    /// Registers of the kernel.
+    pub(crate) fn registers(&self) -> usize {
+        self.slots.len()
+    }
+}
+
+/// 8-byte words of one register: 32 lanes of up to 8 bytes.
+const WIDEST: usize = 32;
+
+/// Compiles a kernel.
+pub(crate) fn compile(kernel: &Kernel) -> Code<'_> {
+    let mut code = Code {
+        roles: Vec::new(),
+        sites: Vec::new(),
+        moves_registers: false,
+        communicates: kernel.co_resident,
+    };
+    for (i, role) in kernel.roles.iter().enumerate() {
+        let mut c = Compiler {
+            kernel,
+            code: &mut code,
+            role: RoleId(i as u32),
+            insts: Vec::new(),
+            used: HashSet::new(),
+            wgmma: false,
+        };
+        for b in [&kernel.prologue, &role.body, &kernel.epilogue] {
+            c.block(b);
+        }
+        c.insts.push(Inst::Exit);
+        let done = c.finish();
+        code.roles.push(done);
+    }
+    code
+}
+
+struct Compiler<'k, 'c> {
+    kernel: &'k Kernel,
+    code: &'c mut Code<'k>,
+    role: RoleId,
+    insts: Vec<Inst<'k>>,
+    used: HashSet<RegId>,
+    wgmma: bool,
+}
+
+impl<'k> Compiler<'k, '_> {
+    fn here(&self) -> u32 {
+        self.insts.len() as u32
+    }
+
+    fn uses(&mut self, o: Operand) {
+        self.used.extend(o.as_reg());
+    }
+
+    fn block(&mut self, b: &'k Block) {
+        for s in &b.0 {
+            self.stmt(s);
+        }
+    }
+
+    fn stmt(&mut self, s: &'k Stmt) {
+        match &s.kind {
+            StmtKind::Op(op) => self.op(op, s.loc),
+            StmtKind::If { cond, then, other } => {
+                self.used.insert(*cond);
+                let branch = self.insts.len();
+                self.insts.push(Inst::Pop);
+                self.block(then);
+                let skip = self.insts.len();
+                self.insts.push(Inst::Pop);
+                self.insts[branch] = Inst::If {
+                    cond: *cond,
+                    other: self.here(),
+                };
+                self.block(other);
+                self.insts[skip] = Inst::Else { end: self.here() };
+                self.insts.push(Inst::Pop);
+            }
+            StmtKind::For {
+                var,
+                from,
+                to,
+                step,
+                body,
+                ..
+            } => {
+                self.used.insert(*var);
+                [from, to, step].map(|o| self.uses(*o));
+                self.insts.push(Inst::For {
+                    var: *var,
+                    from: *from,
+                });
+                let head = self.insts.len();
+                self.insts.push(Inst::Pop);
+                self.block(body);
+                self.insts.push(Inst::Next {
+                    var: *var,
+                    step: *step,
+                    head: head as u32,
+                });
+                self.insts[head] = Inst::Below {
+                    var: *var,
+                    to: *to,
+                    signed: self.kernel.ty(*var) == Type::I32,
+                    exit: self.here(),
+                };
+            }
+            StmtKind::While { head, cond, body } => {
+                self.used.insert(*cond);
+                self.insts.push(Inst::Push);
+                let start = self.here();
+                self.block(head);
+                let test = self.insts.len();
+                self.insts.push(Inst::Pop);
+                self.block(body);
+                self.insts.push(Inst::Jump(start));
+                self.insts[test] = Inst::While {
+                    cond: *cond,
+                    exit: self.here(),
+                };
+            }
+            StmtKind::Elect { body } => {
+                self.insts.push(Inst::Elect);
+                self.block(body);
+                self.insts.push(Inst::Pop);
+            }
+        }
+    }
+
+    fn op(&mut self, op: &'k Op, loc: Loc) {
+        let mut seen = Seen::default();
+        op.effects(&mut seen);
+        self.used.extend(seen.regs);
+        self.wgmma |= seen.wgmma;
+        self.code.moves_registers |= seen.moves_registers;
+        self.code.communicates |= seen.communicates;
+        let site = self.code.sites.len() as u32;
+        self.insts.push(Inst::Op(op, site));
+        self.code.sites.push(OpSite {
+            op,
+            role: self.role,
+            loc,
+            facts: seen.facts,
+        });
+    }
+
+    fn finish(self) -> RoleCode<'k> {
+        let mut words = WIDEST;
+        let mut preds = 1;
+        let mut slots = vec![Slot(0); self.kernel.regs.len()];
+        for (i, info) in self.kernel.regs.iter().enumerate() {
+            if !self.used.contains(&RegId(i as u32)) {
+                continue;
+            }
+            let next = if info.ty == Type::Pred { &mut preds } else { &mut words };
+            slots[i] = Slot(*next as u32);
+            *next += (info.ty.bytes() * 4).max(1);
+        }
+        RoleCode {
+            insts: self.insts,
+            slots,
+            // A read as wide as the widest type stays inside, whatever was declared.
+            words: words + WIDEST,
+            preds,
+            wgmma: self.wgmma,
+        }
+    }
+}
+
+/// Reads an op's effects.
+#[derive(Default)]
+struct Seen {
+    regs: HashSet<RegId>,
+    facts: Facts,
+    wgmma: bool,
+    moves_registers: bool,
+    communicates: bool,
+}
+
+impl Effects for Seen {
+    fn def(&mut self, r: RegId) {
+        self.regs.insert(r);
+    }
+
+    fn arg(&mut self, o: Operand, _: Type) {
+        self.regs.extend(o.as_reg());
+    }
+
+    fn touch(&mut self, t: &Touch) {
+        t.operands(&mut |o| self.regs.extend(o.as_reg()));
+        self.facts.visible = true;
+        self.facts.only_writes |= t.proxy == Proxy::Generic && t.access == Access::Write;
+        self.wgmma |= t.proxy == Proxy::Wgmma;
+        let global = matches!(
+            t.memory,
+            Memory::At(At::Global { .. }, _) | Memory::Global(..) | Memory::Tensor(_)
+        );
+        self.communicates |= global && t.access == Access::Atomic;
+        if let Memory::Register(r) = t.memory {
+            self.regs.insert(r);
+        }
+    }
+
+    fn sync(&mut self, s: &Sync) {
+        s.operands(&mut |o| self.regs.extend(o.as_reg()));
+        self.facts.visible = true;
+        self.moves_registers |= matches!(s, Sync::SetMaxRegs { .. });
+    }
+
+    fn whole_warp(&mut self) {}
+
+    fn orders(&mut self, scope: Scope) {
+        self.facts.visible = true;
+        self.communicates |= scope == Scope::Gpu;
+    }
+}

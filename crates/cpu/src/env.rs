@@ -1,0 +1,170 @@
+//! What a whole run shares and nobody changes.
+
+use crate::clock::Threads;
+use crate::compile::Code;
+use crate::error::{RunError, Site};
+use crate::memory::Memory;
+use crate::options::Timing;
+use warpline_ir::{
+    Arg, BarAt, Fault, Kernel, Launch, Target, TensorMapValue,
+};
+
+/// What a whole run shares and nobody changes.
+#[derive(Debug)]
+pub(crate) struct Env<'k> {
+    pub(crate) kernel: &'k Kernel,
+    pub(crate) code: Code<'k>,
+    pub(crate) memory: &'k Memory,
+    pub(crate) grid: [u32; 3],
+    pub(crate) timing: Timing,
+    /// Are races, exits and fences looked at (`late` and `random`)?
+    pub(crate) races: bool,
+    /// By parameter: the bits of a scalar or pointer.
+    pub(crate) scalars: Vec<u64>,
+    /// By parameter: the tensor map.
+    pub(crate) maps: Vec<Option<&'k TensorMapValue>>,
+    /// By barrier array: the slot of its first mbarrier.
+    pub(crate) first_slot: Vec<u32>,
+    /// Registers a thread starts with, if roles move them.
+    pub(crate) entry_registers: u32,
+    /// Numbers the threads of a cluster.
+    pub(crate) threads: Threads,
+    /// SMs of the machine played.
+    pub(crate) sms: u32,
+}
+
+impl<'k> Env<'k> {
+    /// Prepares a launch that was checked.
+    pub(crate) fn new(
+        kernel: &'k Kernel,
+        code: Code<'k>,
+        launch: &'k Launch,
+        memory: &'k Memory,
+        timing: Timing,
+        sms: u32,
+    ) -> Self {
+        let mut bars = 0;
+        let first_slot = kernel.barriers.iter().map(|b| {
+            bars += b.len;
+            bars - b.len
+        });
+        let first_slot = first_slot.collect();
+        let entry = Target::SM_90A.entry_registers(kernel.threads());
+        Self {
+            kernel,
+            memory,
+            grid: launch.grid,
+            timing,
+            races: timing != Timing::Eager,
+            scalars: launch
+                .args
+                .iter()
+                .map(|a| match a {
+                    Arg::Scalar(_, x) | Arg::Pointer(x) => *x,
+                    Arg::TensorMap(_) => 0,
+                })
+                .collect(),
+            maps: launch
+                .args
+                .iter()
+                .map(|a| match a {
+                    Arg::TensorMap(m) => Some(m),
+                    _ => None,
+                })
+                .collect(),
+            first_slot,
+            entry_registers: if code.moves_registers { entry } else { 0 },
+            threads: Threads {
+                ctas: kernel.cluster_size(),
+                warps: kernel.warps(),
+                bars,
+            },
+            sms,
+            code,
+        }
+    }
+
+    /// Clusters of the grid, by axis.
+    fn clusters_by_axis(&self) -> [u64; 3] {
+        std::array::from_fn(|i| u64::from(self.grid[i] / self.kernel.cluster[i]))
+    }
+
+    /// Clusters of the grid.
+    pub(crate) fn clusters(&self) -> u64 {
+        self.clusters_by_axis().iter().product()
+    }
+
+    /// CTAs of the grid.
+    pub(crate) fn ctas(&self) -> u64 {
+        self.grid.iter().map(|&g| u64::from(g)).product()
+    }
+
+    /// The place in the grid of a CTA of a cluster; x is fastest in both.
+    pub(crate) fn cta_id(&self, cluster: u64, rank: u32) -> [u32; 3] {
+        let [nx, ny, _] = self.clusters_by_axis();
+        let [cx, cy, cz] = self.kernel.cluster;
+        let at = [cluster % nx, cluster / nx % ny, cluster / nx / ny].map(|x| x as u32);
+        [
+            at[0] * cx + rank % cx,
+            at[1] * cy + rank / cx % cy,
+            at[2] * cz + rank / cx / cy,
+        ]
+    }
+
+    /// The number of a CTA in the grid; x is fastest.
+    pub(crate) fn cta_number(&self, [x, y, z]: [u32; 3]) -> u64 {
+        let [gx, gy, _] = self.grid.map(u64::from);
+        u64::from(x) + gx * (u64::from(y) + gy * u64::from(z))
+    }
+
+    /// The array and index of an mbarrier: `full[2]`.
+    pub(crate) fn barrier_name(&self, at: BarAt) -> (&'k str, u32) {
+        let i = self.first_slot.partition_point(|&f| f <= at.slot) - 1;
+        (&self.kernel.barriers[i].name, at.slot - self.first_slot[i])
+    }
+
+    /// A byte of shared memory in words: `byte 12 of tile a, stage 1`.
+    pub(crate) fn byte_name(&self, byte: u32) -> String {
+        let tile = self
+            .kernel
+            .tiles
+            .iter()
+            .find(|t| (t.offset..t.offset + t.bytes()).contains(&byte));
+        match tile {
+            None => format!("byte {byte} of shared memory"),
+            Some(t) => {
+                let at = byte - t.offset;
+                let stage = t.layout.stage_bytes();
+                match t.stages {
+                    1 => format!("byte {at} of tile {}", t.name),
+                    _ => format!("byte {} of tile {}, stage {}", at % stage, t.name, at / stage),
+                }
+            }
+        }
+    }
+
+    /// An op as a warp ran it, for a report.
+    pub(crate) fn site(&self, cta: [u32; 3], warp: u32, site: u32) -> Site {
+        let s = &self.code.sites[site as usize];
+        Site {
+            role: self.kernel.roles[s.role.index()].name.clone(),
+            warp,
+            cta,
+            op: s.op.name(),
+            frame: self.kernel.locs.author(s.loc),
+            stack: self.kernel.locs.stack(s.loc).to_vec(),
+        }
+    }
+}
+
+/// A fault of the launch as a whole.
+pub(crate) fn refused(f: Fault) -> Box<RunError> {
+    Box::new(RunError {
+        kind: f.kind,
+        text: f.text,
+        at: None,
+        lane: None,
+        other: None,
+        waits: Vec::new(),
+    })
+}

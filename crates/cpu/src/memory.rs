@@ -1,0 +1,275 @@
+//! Global memory: named buffers in an address space of their own.
+//!
+//! Buffer `i` starts at `(i + 1) << 40`, so that an address names its buffer
+//! and 2^40 bytes of nothing lie between two of them. Bytes are kept in 32-bit
+//! words that host threads read and write with relaxed atomics; a bitmap says
+//! which bytes were ever written.
+
+use crate::bits::masks;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use warpline_ir::{Fault, FaultKind};
+
+/// The bits of an address that count bytes inside a buffer.
+const SPAN: u32 = 40;
+
+/// Global memory, shared by all CTAs of a launch and by the host.
+#[derive(Debug, Default)]
+pub struct Memory {
+    buffers: Vec<Buffer>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Buffer {
+    name: String,
+    len: u64,
+    words: Box<[AtomicU32]>,
+    /// One bit per byte; `None`: all bytes were written when it was made.
+    written: Option<Box<[AtomicU64]>>,
+}
+
+impl Memory {
+    /// No buffers.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A buffer whose bytes were never written; gives its address, a multiple of 256.
+    pub fn alloc(&mut self, bytes: usize, name: impl Into<String>) -> u64 {
+        let written = (0..bytes.div_ceil(64)).map(|_| AtomicU64::new(0));
+        self.push(Buffer {
+            name: name.into(),
+            len: bytes as u64,
+            words: (0..bytes.div_ceil(4)).map(|_| AtomicU32::new(0)).collect(),
+            written: Some(written.collect()),
+        })
+    }
+
+    /// A buffer with these bytes; gives its address, a multiple of 256.
+    pub fn alloc_from(&mut self, bytes: &[u8], name: impl Into<String>) -> u64 {
+        let (whole, rest) = bytes.as_chunks::<4>();
+        let mut words: Vec<_> = whole
+            .iter()
+            .map(|w| AtomicU32::new(u32::from_le_bytes(*w)))
+            .collect();
+        if !rest.is_empty() {
+            let mut last = [0; 4];
+            last[..rest.len()].copy_from_slice(rest);
+            words.push(AtomicU32::new(u32::from_le_bytes(last)));
+        }
+        self.push(Buffer {
+            name: name.into(),
+            len: bytes.len() as u64,
+            words: words.into(),
+            written: None,
+        })
+    }
+
+    fn push(&mut self, b: Buffer) -> u64 {
+        self.buffers.push(b);
+        (self.buffers.len() as u64) << SPAN
+    }
+
+    /// Bytes of the buffer at an address that [`alloc`](Self::alloc) gave.
+    pub fn len_of(&self, addr: u64) -> Option<usize> {
+        let i = (addr >> SPAN).checked_sub(1)?;
+        self.buffers.get(i as usize).map(|b| b.len as usize)
+    }
+
+    /// Copies bytes to the host; one that was never written is a fault.
+    pub fn read(&self, addr: u64, len: usize) -> Result<Vec<u8>, Fault> {
+        let mut out = vec![0; len];
+        self.load(addr, &mut out)?;
+        Ok(out)
+    }
+
+    /// Copies bytes to the host; those that were never written are 0.
+    pub fn read_lossy(&self, addr: u64, len: usize) -> Result<Vec<u8>, Fault> {
+        let (b, at) = self.find(addr, len)?;
+        let mut out = vec![0; len];
+        b.get(at, &mut out);
+        Ok(out)
+    }
+
+    /// Copies bytes from the host.
+    pub fn write(&self, addr: u64, data: &[u8]) -> Result<(), Fault> {
+        let (b, at) = self.find(addr, data.len())?;
+        b.put(at, data);
+        Ok(())
+    }
+
+    /// Reads bytes that must have been written.
+    pub(crate) fn load(&self, addr: u64, out: &mut [u8]) -> Result<(), Fault> {
+        let (b, at) = self.find(addr, out.len())?;
+        b.check_written(at, out.len())?;
+        b.get(at, out);
+        Ok(())
+    }
+
+    /// The buffer that holds a run, and where the run starts in it.
+    #[inline]
+    pub(crate) fn find(&self, addr: u64, len: usize) -> Result<(&Buffer, usize), Fault> {
+        let at = addr & ((1 << SPAN) - 1);
+        if let Some(i) = (addr >> SPAN).checked_sub(1)
+            && let Some(b) = self.buffers.get(i as usize)
+            && at + len as u64 <= b.len
+        {
+            return Ok((b, at as usize));
+        }
+        Err(self.outside(addr, len))
+    }
+
+    #[cold]
+    fn outside(&self, addr: u64, len: usize) -> Fault {
+        let index = (addr >> SPAN) as usize;
+        let at = addr & ((1 << SPAN) - 1);
+        let buffer = |i: usize| i.checked_sub(1).and_then(|i| self.buffers.get(i));
+        let before = (1u64 << SPAN) - at;
+        let text = match (buffer(index), buffer(index + 1)) {
+            (_, Some(next)) if before < 1 << (SPAN - 1) => format!(
+                "reaches {len} bytes of global memory {before} bytes before the start of buffer {}",
+                next.name
+            ),
+            (Some(b), _) => format!(
+                "reaches {len} bytes at byte {at} of buffer {}, which has {} bytes",
+                b.name, b.len
+            ),
+            (None, _) => {
+                format!("reaches {len} bytes at address {addr:#x}, where no buffer is")
+            }
+        };
+        Fault::new(FaultKind::OutOfBounds, text)
+    }
+}
+
+impl Buffer {
+    /// Reads a run, which lies inside.
+    #[inline]
+    pub(crate) fn get(&self, at: usize, out: &mut [u8]) {
+        let word = |i: usize| self.words[i].load(Relaxed).to_le_bytes();
+        if !at.is_multiple_of(4) {
+            for (i, b) in out.iter_mut().enumerate() {
+                *b = word((at + i) / 4)[(at + i) % 4];
+            }
+            return;
+        }
+        let (chunks, rest) = out.as_chunks_mut::<4>();
+        let words = &self.words[at / 4..];
+        for (c, w) in chunks.iter_mut().zip(words) {
+            *c = w.load(Relaxed).to_le_bytes();
+        }
+        if !rest.is_empty() {
+            let last = words[chunks.len()].load(Relaxed).to_le_bytes();
+            rest.copy_from_slice(&last[..rest.len()]);
+        }
+    }
+
+    /// Writes a run, which lies inside.
+    #[inline]
+    pub(crate) fn put(&self, at: usize, data: &[u8]) {
+        let head = (at.next_multiple_of(4) - at).min(data.len());
+        let (head, body) = data.split_at(head);
+        self.patch(at, head);
+        let at_body = at + head.len();
+        let (chunks, rest) = body.as_chunks::<4>();
+        for (w, c) in self.words[at_body / 4..].iter().zip(chunks) {
+            w.store(u32::from_le_bytes(*c), Relaxed);
+        }
+        self.patch(at_body + 4 * chunks.len(), rest);
+        self.mark(at, data.len());
+    }
+
+    /// Writes part of one word, leaving its other bytes to other threads.
+    fn patch(&self, at: usize, data: &[u8]) {
+        if data.is_empty() {
+            return;
+        }
+        let from = at % 4;
+        let patched = |old: u32| {
+            let mut b = old.to_le_bytes();
+            b[from..from + data.len()].copy_from_slice(data);
+            Some(u32::from_le_bytes(b))
+        };
+        // The closure always gives a word.
+        let _ = self.words[at / 4].fetch_update(Relaxed, Relaxed, patched);
+    }
+
+    /// Notes that a run was written.
+    fn mark(&self, at: usize, len: usize) {
+        let Some(written) = &self.written else { return };
+        for (w, m) in masks(at, len) {
+            if written[w].load(Relaxed) & m != m {
+                written[w].fetch_or(m, Relaxed);
+            }
+        }
+    }
+
+    /// Refuses a run with bytes that were never written.
+    #[inline]
+    pub(crate) fn check_written(&self, at: usize, len: usize) -> Result<(), Fault> {
+        let Some(written) = &self.written else {
+            return Ok(());
+        };
+        for (w, m) in masks(at, len) {
+            let gap = m & !written[w].load(Relaxed);
+            if gap != 0 {
+                return Err(self.gap(w * 64 + gap.trailing_zeros() as usize));
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn gap(&self, byte: usize) -> Fault {
+        Fault::new(
+            FaultKind::NeverWritten,
+            format!(
+                "reads byte {byte} of buffer {}, which was never written",
+                self.name
+            ),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_come_back_at_any_alignment() {
+        let mut m = Memory::new();
+        let a = m.alloc(64, "a");
+        assert_eq!(a % 256, 0);
+        for at in 0..9u64 {
+            for len in 0..9usize {
+                let data: Vec<u8> = (0..len as u8).map(|i| i * 17 + at as u8).collect();
+                m.write(a + at, &data).unwrap();
+                assert_eq!(m.read(a + at, len).unwrap(), data);
+            }
+        }
+        let b = m.alloc_from(&[1, 2, 3, 4, 5], "b");
+        assert_eq!(m.read(b, 5).unwrap(), [1, 2, 3, 4, 5]);
+        assert_eq!(m.len_of(b), Some(5));
+    }
+
+    #[test]
+    fn a_byte_never_written_is_named() {
+        let mut m = Memory::new();
+        let a = m.alloc(200, "out");
+        m.write(a, &[7; 100]).unwrap();
+        let f = m.read(a, 200).unwrap_err();
+        assert_eq!(f.kind, FaultKind::NeverWritten);
+        assert_eq!(f.text, "reads byte 100 of buffer out, which was never written");
+        assert_eq!(m.read_lossy(a, 200).unwrap()[99..101], [7, 0]);
+    }
+
+    #[test]
+    fn an_access_outside_names_the_nearest_buffer() {
+        let mut m = Memory::new();
+        let a = m.alloc(10, "a");
+        let b = m.alloc(10, "b");
+        assert!(m.read(a, 11).unwrap_err().text.contains("buffer a, which has 10 bytes"));
+        assert!(m.read(b - 4, 4).unwrap_err().text.contains("4 bytes before the start of buffer b"));
+        assert!(m.read(16, 4).unwrap_err().text.contains("no buffer"));
+        assert_eq!(m.read(a, 11).unwrap_err().kind, FaultKind::OutOfBounds);
+    }
+}

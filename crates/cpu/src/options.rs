@@ -1,0 +1,106 @@
+//! How to run: when asynchronous work completes, and on how much of this machine.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use warpline_ir::Target;
+
+/// When asynchronous work completes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Timing {
+    /// At issue. Fast; only what would be wrong at any speed is found.
+    #[default]
+    Eager,
+    /// As late as the program allows: only when no warp can go on otherwise,
+    /// and then only what one needs. Every race check is on.
+    Late,
+    /// At a moment chosen by the seed, in pieces. Every race check is on.
+    Random,
+}
+
+impl Timing {
+    /// All of them.
+    pub const ALL: [Timing; 3] = [Timing::Eager, Timing::Late, Timing::Random];
+
+    /// The word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Timing::Eager => "eager",
+            Timing::Late => "late",
+            Timing::Random => "random",
+        }
+    }
+}
+
+impl fmt::Display for Timing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Timing {
+    type Err = String;
+
+    fn from_str(s: &str) -> Result<Self, String> {
+        Timing::ALL
+            .into_iter()
+            .find(|t| t.name() == s)
+            .ok_or_else(|| format!("a timing is eager, late or random, not {s:?}"))
+    }
+}
+
+/// Told of finished CTAs: how many, of how many.
+pub type Progress = Arc<dyn Fn(u64, u64) + Send + Sync>;
+
+/// How to run a kernel.
+#[derive(Clone)]
+pub struct Options {
+    /// When asynchronous work completes.
+    pub timing: Timing,
+    /// The seed of [`Timing::Random`].
+    pub seed: u64,
+    /// Host threads; 0 takes all. The result does not depend on it.
+    pub threads: usize,
+    /// SMs of the machine played: how many CTAs are resident together.
+    pub sms: u32,
+    /// Told of finished CTAs.
+    pub progress: Option<Progress>,
+    /// The most statements all warps of one scheduler may run; `None`: no limit.
+    pub max_steps: Option<u64>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            timing: Timing::Eager,
+            seed: 0,
+            threads: 0,
+            sms: Target::SM_90A.sms,
+            progress: None,
+            max_steps: None,
+        }
+    }
+}
+
+impl Options {
+    /// The defaults with a timing.
+    pub fn timed(timing: Timing) -> Self {
+        Self {
+            timing,
+            ..Self::default()
+        }
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("timing", &self.timing)
+            .field("seed", &self.seed)
+            .field("threads", &self.threads)
+            .field("sms", &self.sms)
+            .field("progress", &self.progress.is_some())
+            .field("max_steps", &self.max_steps)
+            .finish()
+    }
+}

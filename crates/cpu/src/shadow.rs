@@ -1,0 +1,469 @@
+//! The shadow of shared memory: who last touched each byte, and whether the
+//! next access is ordered after it (the FastTrack scheme).
+//!
+//! Each byte keeps two *marks*: its last write, and its reads since. A mark is
+//! the number of a [`Touched`] record and a lane; a byte read by several
+//! threads that do not know of each other keeps a mark of a set of marks.
+//! Records are shared by all bytes that one op touched, so that a byte costs
+//! eight bytes of shadow, and runs of equal marks are judged once.
+
+use crate::clock::{ALL_LANES, Moment, Threads, WarpClock};
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// One op that touched memory, in one segment of one thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Touched {
+    /// The warp or engine.
+    pub(crate) thread: u32,
+    /// The segment, phase or number.
+    clock: u32,
+    /// The op.
+    pub(crate) site: u32,
+    /// The warp that ran or issued the op, counted through the cluster.
+    pub(crate) warp: u32,
+    /// Proxy fences the warp had run before.
+    fence: u32,
+    /// Was it an atomic? Two of those never race.
+    atomic: bool,
+}
+
+/// A record and a lane, or a set: 0 is none.
+type Mark = u32;
+
+const LANE_BITS: u32 = 6;
+const SET: Mark = 1 << 31;
+
+/// Records and sets are compacted when there are more than this many, or
+/// twice as many as were in use the last time.
+const COMPACT: usize = 1 << 18;
+
+/// An earlier access that the current one is not ordered after.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Conflict {
+    /// The earlier access.
+    pub(crate) with: Touched,
+    /// Did it write?
+    pub(crate) wrote: bool,
+    /// The first byte both touch.
+    pub(crate) byte: u32,
+}
+
+/// Who is about to touch memory.
+#[derive(Clone, Copy)]
+pub(crate) struct Who<'a> {
+    /// What its warp knows.
+    pub(crate) clock: &'a WarpClock,
+    /// The lane, or [`ALL_LANES`].
+    pub(crate) lane: u8,
+    /// Is it an atomic?
+    pub(crate) atomic: bool,
+}
+
+/// The shadow of the shared memory of a cluster.
+#[derive(Debug)]
+pub(crate) struct Shadow {
+    records: Vec<Touched>,
+    sets: Vec<Box<[Mark]>>,
+    set_of: HashMap<Box<[Mark]>, u32>,
+    compact_at: usize,
+    /// By warp and site: the record of its last access there.
+    memo: Vec<Vec<u32>>,
+    sites: usize,
+    /// By warp: proxy fences run, and for each lane the number of its last one.
+    fences: Vec<(u32, [u32; 32])>,
+    /// By CTA.
+    cells: Vec<Cells>,
+}
+
+#[derive(Debug)]
+struct Cells {
+    write: Vec<Mark>,
+    read: Vec<Mark>,
+}
+
+fn mark(record: u32, lane: u8) -> Mark {
+    record << LANE_BITS | u32::from(lane)
+}
+
+impl Shadow {
+    /// The shadow of `bytes` bytes in each CTA.
+    pub(crate) fn new(t: &Threads, bytes: usize, sites: usize) -> Self {
+        let warps = t.all_warps() as usize;
+        let cells = || Cells {
+            write: vec![0; bytes],
+            read: vec![0; bytes],
+        };
+        let nobody = Touched {
+            thread: 0,
+            clock: 0,
+            site: 0,
+            warp: 0,
+            fence: 0,
+            atomic: false,
+        };
+        Self {
+            records: vec![nobody],
+            sets: Vec::new(),
+            set_of: HashMap::new(),
+            compact_at: COMPACT,
+            memo: vec![Vec::new(); warps],
+            sites,
+            fences: vec![(0, [0; 32]); warps],
+            cells: (0..t.ctas).map(|_| cells()).collect(),
+        }
+    }
+
+    /// The record of an access by a warp, now.
+    pub(crate) fn access(&mut self, who: &Who<'_>, site: u32) -> u32 {
+        let warp = who.clock.thread;
+        let (thread, clock) = (warp, who.clock.now);
+        self.record(Touched {
+            thread,
+            clock,
+            site,
+            warp,
+            fence: self.fences[warp as usize].0,
+            atomic: who.atomic,
+        })
+    }
+
+    /// The record of an access by an engine, for an op that `warp` issued.
+    pub(crate) fn engine(&mut self, thread: u32, clock: u32, site: u32, warp: u32) -> u32 {
+        self.record(Touched {
+            thread,
+            clock,
+            site,
+            warp,
+            fence: 0,
+            atomic: false,
+        })
+    }
+
+    fn record(&mut self, t: Touched) -> u32 {
+        let memo = &mut self.memo[t.warp as usize];
+        if memo.is_empty() {
+            memo.resize(self.sites, 0);
+        }
+        let last = &mut memo[t.site as usize];
+        if *last == 0 || self.records[*last as usize] != t {
+            *last = self.records.len() as u32;
+            self.records.push(t);
+        }
+        *last
+    }
+
+    /// Makes room; to be called between accesses.
+    pub(crate) fn tidy(&mut self) {
+        if self.records.len() + self.sets.len() > self.compact_at {
+            self.compact();
+        }
+    }
+
+    /// Notes a proxy fence of some lanes.
+    pub(crate) fn fence(&mut self, warp: u32, lanes: u32) {
+        let (count, last) = &mut self.fences[warp as usize];
+        *count += 1;
+        for (lane, at) in last.iter_mut().enumerate() {
+            if lanes >> lane & 1 == 1 {
+                *at = *count;
+            }
+        }
+    }
+
+    fn moment(&self, m: Mark) -> Moment {
+        let r = &self.records[(m >> LANE_BITS) as usize];
+        Moment {
+            thread: r.thread,
+            lane: (m & ((1 << LANE_BITS) - 1)) as u8,
+            clock: r.clock,
+        }
+    }
+
+    fn knows(&self, who: &Who<'_>, m: Mark) -> bool {
+        m == 0
+            || who.clock.knows(who.lane, &self.moment(m))
+            || who.atomic && self.records[(m >> LANE_BITS) as usize].atomic
+    }
+
+    /// The mark of a single access that `who` does not know of, in a mark.
+    fn unknown(&self, who: &Who<'_>, m: Mark) -> Option<Mark> {
+        if m & SET == 0 {
+            return (!self.knows(who, m)).then_some(m);
+        }
+        let set = &self.sets[(m & !SET) as usize];
+        set.iter().copied().find(|&m| !self.knows(who, m))
+    }
+
+    fn conflict(&self, m: Mark, wrote: bool, byte: u32) -> Conflict {
+        Conflict {
+            with: self.records[(m >> LANE_BITS) as usize],
+            wrote,
+            byte,
+        }
+    }
+
+    /// The first byte of a range whose mark fails a test; runs of equal marks are tested once.
+    fn first_bad(
+        marks: &[Mark],
+        range: &Range<u32>,
+        mut bad: impl FnMut(Mark) -> Option<Mark>,
+    ) -> Option<(Mark, u32)> {
+        let mut last = 0;
+        for (i, &m) in marks[range.start as usize..range.end as usize]
+            .iter()
+            .enumerate()
+        {
+            if m != last {
+                if let Some(m) = bad(m) {
+                    return Some((m, range.start + i as u32));
+                }
+                last = m;
+            }
+        }
+        None
+    }
+
+    /// May `who` read these bytes?
+    pub(crate) fn check_read(&self, who: &Who<'_>, cta: u32, range: &Range<u32>) -> Option<Conflict> {
+        let cells = &self.cells[cta as usize];
+        Self::first_bad(&cells.write, range, |m| self.unknown(who, m))
+            .map(|(m, byte)| self.conflict(m, true, byte))
+    }
+
+    /// May `who` write these bytes?
+    pub(crate) fn check_write(&self, who: &Who<'_>, cta: u32, range: &Range<u32>) -> Option<Conflict> {
+        self.check_read(who, cta, range).or_else(|| {
+            let cells = &self.cells[cta as usize];
+            Self::first_bad(&cells.read, range, |m| self.unknown(who, m))
+                .map(|(m, byte)| self.conflict(m, false, byte))
+        })
+    }
+
+    /// A generic write of these bytes that its thread has not fenced for the async proxy.
+    pub(crate) fn unfenced(&self, cta: u32, range: &Range<u32>) -> Option<Conflict> {
+        let cells = &self.cells[cta as usize];
+        Self::first_bad(&cells.write, range, |m| {
+            let r = &self.records[(m >> LANE_BITS) as usize];
+            let Some((_, last)) = self.fences.get(r.thread as usize) else {
+                return None;
+            };
+            let lane = (m & ((1 << LANE_BITS) - 1)) as usize;
+            (m != 0 && last.get(lane).is_none_or(|&last| last <= r.fence)).then_some(m)
+        })
+        .map(|(m, byte)| self.conflict(m, true, byte))
+    }
+
+    /// Notes that these bytes were written.
+    pub(crate) fn wrote(&mut self, record: u32, lane: u8, cta: u32, range: &Range<u32>) {
+        let cells = &mut self.cells[cta as usize];
+        let range = range.start as usize..range.end as usize;
+        cells.write[range.clone()].fill(mark(record, lane));
+        cells.read[range].fill(0);
+    }
+
+    /// Notes that `who` read these bytes.
+    pub(crate) fn read(&mut self, who: &Who<'_>, record: u32, cta: u32, range: &Range<u32>) {
+        let new = mark(record, who.lane);
+        let (mut from, mut to) = (0, new);
+        for i in range.start as usize..range.end as usize {
+            let old = self.cells[cta as usize].read[i];
+            if old != from {
+                (from, to) = (old, self.add_reader(who, old, new));
+            }
+            self.cells[cta as usize].read[i] = to;
+        }
+    }
+
+    /// The readers in `old` that `who` does not know of, and the new one.
+    fn add_reader(&mut self, who: &Who<'_>, old: Mark, new: Mark) -> Mark {
+        if old == 0 || old == new {
+            return new;
+        }
+        if old & SET == 0 {
+            if old >> LANE_BITS == new >> LANE_BITS {
+                return mark(new >> LANE_BITS, ALL_LANES);
+            }
+            if who.clock.knows(who.lane, &self.moment(old)) {
+                return new;
+            }
+            return self.intern(vec![old, new]);
+        }
+        let mut set: Vec<Mark> = self.sets[(old & !SET) as usize]
+            .iter()
+            .copied()
+            .filter(|&m| !who.clock.knows(who.lane, &self.moment(m)))
+            .collect();
+        match set.iter_mut().find(|m| **m >> LANE_BITS == new >> LANE_BITS) {
+            Some(m) if *m != new => *m = mark(new >> LANE_BITS, ALL_LANES),
+            Some(_) => {}
+            None => set.push(new),
+        }
+        match set[..] {
+            [one] => one,
+            _ => self.intern(set),
+        }
+    }
+
+    fn intern(&mut self, mut set: Vec<Mark>) -> Mark {
+        set.sort_unstable();
+        let set = set.into_boxed_slice();
+        let next = self.sets.len() as u32;
+        let id = *self.set_of.entry(set).or_insert_with_key(|set| {
+            self.sets.push(set.clone());
+            next
+        });
+        id | SET
+    }
+
+    /// Drops the records and sets that no byte refers to.
+    fn compact(&mut self) {
+        let mut sets = HashMap::new();
+        let mut records = HashMap::from([(0, 0)]);
+        let (mut kept_sets, mut kept_records) = (Vec::new(), vec![self.records[0]]);
+        let mut single = |m: Mark| {
+            let id = m >> LANE_BITS;
+            let new = *records.entry(id).or_insert_with(|| {
+                kept_records.push(self.records[id as usize]);
+                kept_records.len() as u32 - 1
+            });
+            new << LANE_BITS | m & ((1 << LANE_BITS) - 1)
+        };
+        let mut keep = |m: Mark| {
+            if m & SET == 0 {
+                return single(m);
+            }
+            let new = *sets.entry(m).or_insert_with(|| {
+                let set = &self.sets[(m & !SET) as usize];
+                kept_sets.push(set.iter().map(|&m| single(m)).collect::<Box<[_]>>());
+                kept_sets.len() as u32 - 1
+            });
+            new | SET
+        };
+        for cells in &mut self.cells {
+            for marks in [&mut cells.write, &mut cells.read] {
+                let (mut from, mut to) = (0, 0);
+                for m in marks {
+                    if *m != from {
+                        (from, to) = (*m, keep(*m));
+                    }
+                    *m = to;
+                }
+            }
+        }
+        self.records = kept_records;
+        self.sets = kept_sets;
+        let ids = self.sets.iter().cloned().zip(0..);
+        self.set_of = ids.collect();
+        self.memo.iter_mut().for_each(Vec::clear);
+        self.compact_at = COMPACT.max(2 * (self.records.len() + self.sets.len()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+
+    const T: Threads = Threads {
+        ctas: 1,
+        warps: 3,
+        bars: 0,
+    };
+
+    fn who(clock: &WarpClock, lane: u8) -> Who<'_> {
+        Who {
+            clock,
+            lane,
+            atomic: false,
+        }
+    }
+
+    fn read(s: &mut Shadow, w: &Who<'_>, site: u32, range: Range<u32>) -> Option<Conflict> {
+        let found = s.check_read(w, 0, &range);
+        let r = s.access(w, site);
+        s.read(w, r, 0, &range);
+        found
+    }
+
+    fn write(s: &mut Shadow, w: &Who<'_>, site: u32, range: Range<u32>) -> Option<Conflict> {
+        let found = s.check_write(w, 0, &range);
+        let r = s.access(w, site);
+        s.wrote(r, w.lane, 0, &range);
+        found
+    }
+
+    #[test]
+    fn a_write_must_know_of_every_reader() {
+        let mut s = Shadow::new(&T, 64, 8);
+        let mut w: Vec<_> = (0..3).map(|t| WarpClock::new(&T, t)).collect();
+        assert_eq!(read(&mut s, &who(&w[0], 0), 1, 0..16), None);
+        assert_eq!(read(&mut s, &who(&w[1], 0), 2, 8..24), None);
+        // Warp 2 learns of warp 0 only.
+        let mut bar = Clock::new(&T);
+        w[0].release(u32::MAX, &mut bar);
+        w[2].acquire(u32::MAX, &bar);
+        assert_eq!(write(&mut s, &who(&w[2], 0), 3, 0..4), None);
+        let c = s.check_write(&who(&w[2], 0), 0, &(4..32)).unwrap();
+        assert_eq!((c.byte, c.wrote, c.with.site, c.with.thread), (8, false, 2, 1));
+        let mut bar = Clock::new(&T);
+        w[1].release(u32::MAX, &mut bar);
+        w[2].acquire(u32::MAX, &bar);
+        assert_eq!(write(&mut s, &who(&w[2], 0), 3, 0..32), None);
+    }
+
+    #[test]
+    fn neighbours_do_not_conflict() {
+        let mut s = Shadow::new(&T, 64, 8);
+        let w: Vec<_> = (0..3).map(|t| WarpClock::new(&T, t)).collect();
+        for round in 0..3 {
+            for (i, w) in w.iter().enumerate() {
+                let at = i as u32..i as u32 + 1;
+                assert_eq!(write(&mut s, &who(w, 0), round, at.clone()), None);
+                assert_eq!(read(&mut s, &who(w, 0), round, at), None);
+            }
+        }
+    }
+
+    #[test]
+    fn a_fence_counts_for_its_lane_and_what_came_before() {
+        let mut s = Shadow::new(&T, 64, 8);
+        let w = WarpClock::new(&T, 0);
+        write(&mut s, &who(&w, 0), 1, 0..4);
+        write(&mut s, &who(&w, 1), 1, 4..8);
+        s.fence(0, 0b01);
+        assert_eq!(s.unfenced(0, &(0..4)), None);
+        assert_eq!(s.unfenced(0, &(0..8)).unwrap().byte, 4);
+        write(&mut s, &who(&w, 0), 1, 0..4);
+        assert_eq!(s.unfenced(0, &(0..4)).unwrap().byte, 0);
+        s.fence(0, u32::MAX);
+        assert_eq!(s.unfenced(0, &(0..64)), None);
+    }
+
+    #[test]
+    fn compaction_changes_no_answer() {
+        let mut s = Shadow::new(&T, 64, 8);
+        let mut w: Vec<_> = (0..3).map(|t| WarpClock::new(&T, t)).collect();
+        for round in 0..100 {
+            for t in 0..2 {
+                w[t].sync();
+                read(&mut s, &who(&w[t], (round % 32) as u8), 1, 0..32);
+            }
+        }
+        write(&mut s, &who(&w[0], 0), 2, 40..50);
+        let ask = |s: &Shadow| {
+            (
+                s.check_write(&who(&w[2], 0), 0, &(0..32)),
+                s.check_read(&who(&w[1], 0), 0, &(32..64)),
+                s.unfenced(0, &(0..64)),
+            )
+        };
+        let before = ask(&s);
+        assert!(before.0.is_some() && before.1.is_some() && before.2.is_some());
+        let records = s.records.len();
+        s.compact();
+        assert!(s.records.len() < records);
+        assert_eq!(ask(&s), before);
+        read(&mut s, &who(&w[1], 0), 1, 0..4);
+    }
+}

@@ -1,0 +1,253 @@
+//! What a run did: instructions, bytes, conflicts, sectors.
+
+use crate::compile::Code;
+use warpline_ir::{Frame, Kernel, Mask, WARP};
+
+/// Counts of one run, summed over all CTAs. The same for any number of threads.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Stats {
+    /// CTAs that ran.
+    pub ctas: u64,
+    /// Statements that warps ran, control flow included.
+    pub steps: u64,
+    /// By role, in the kernel's order.
+    pub roles: Vec<RoleStats>,
+    /// Bytes moved, by kind.
+    pub bytes: Bytes,
+    /// Floating-point operations of wgmmas.
+    pub wgmma_flops: u64,
+    /// The ops that touched memory themselves, in program order.
+    pub sites: Vec<SiteStats>,
+}
+
+/// What one role did.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RoleStats {
+    /// Its name.
+    pub name: String,
+    /// Ops that its warps ran.
+    pub instructions: u64,
+}
+
+/// Bytes moved, by kind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Bytes {
+    /// Loads from global memory.
+    pub global_load: u64,
+    /// Stores to global memory.
+    pub global_store: u64,
+    /// Atomics on global memory.
+    pub global_atomic: u64,
+    /// Loads from the CTA's shared memory.
+    pub shared_load: u64,
+    /// Stores to the CTA's shared memory.
+    pub shared_store: u64,
+    /// Atomics on shared memory.
+    pub shared_atomic: u64,
+    /// Loads from the shared memory of a peer.
+    pub peer_load: u64,
+    /// Stores to the shared memory of a peer.
+    pub peer_store: u64,
+    /// Bulk and tensor copies into shared memory, counted at each receiver.
+    pub bulk_load: u64,
+    /// Bulk and tensor copies into global memory.
+    pub bulk_store: u64,
+    /// Shared memory read by wgmmas, counted once per warpgroup.
+    pub wgmma_read: u64,
+}
+
+/// What one op of one role did in all warps that ran it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SiteStats {
+    /// The op.
+    pub op: String,
+    /// The role.
+    pub role: String,
+    /// The author's line.
+    pub frame: Option<Frame>,
+    /// What it touched, and how well.
+    pub traffic: Traffic,
+}
+
+/// Traffic of one op.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Traffic {
+    /// Warp-wide accesses to shared memory.
+    pub shared_accesses: u64,
+    /// Turns of the banks that those took beyond the fewest possible.
+    pub bank_conflicts: u64,
+    /// Warp-wide accesses to global memory.
+    pub global_requests: u64,
+    /// 32-byte sectors that those touched.
+    pub global_sectors: u64,
+    /// Bytes that lanes loaded or stored.
+    pub bytes: u64,
+}
+
+/// The counters of one host thread.
+#[derive(Clone, Debug)]
+pub(crate) struct Counters {
+    pub(crate) ctas: u64,
+    pub(crate) steps: u64,
+    pub(crate) instructions: Vec<u64>,
+    pub(crate) bytes: Bytes,
+    pub(crate) wgmma_flops: u64,
+    pub(crate) sites: Vec<Traffic>,
+}
+
+impl Counters {
+    /// All 0.
+    pub(crate) fn new(code: &Code<'_>) -> Self {
+        Self {
+            ctas: 0,
+            steps: 0,
+            instructions: vec![0; code.roles.len()],
+            bytes: Bytes::default(),
+            wgmma_flops: 0,
+            sites: vec![Traffic::default(); code.sites.len()],
+        }
+    }
+
+    /// Adds another's.
+    pub(crate) fn add(mut self, other: &Self) -> Self {
+        self.ctas += other.ctas;
+        self.steps += other.steps;
+        self.wgmma_flops += other.wgmma_flops;
+        for (a, b) in self.instructions.iter_mut().zip(&other.instructions) {
+            *a += b;
+        }
+        let (a, b) = (&mut self.bytes, &other.bytes);
+        a.global_load += b.global_load;
+        a.global_store += b.global_store;
+        a.global_atomic += b.global_atomic;
+        a.shared_load += b.shared_load;
+        a.shared_store += b.shared_store;
+        a.shared_atomic += b.shared_atomic;
+        a.peer_load += b.peer_load;
+        a.peer_store += b.peer_store;
+        a.bulk_load += b.bulk_load;
+        a.bulk_store += b.bulk_store;
+        a.wgmma_read += b.wgmma_read;
+        for (a, b) in self.sites.iter_mut().zip(&other.sites) {
+            a.shared_accesses += b.shared_accesses;
+            a.bank_conflicts += b.bank_conflicts;
+            a.global_requests += b.global_requests;
+            a.global_sectors += b.global_sectors;
+            a.bytes += b.bytes;
+        }
+        self
+    }
+
+    /// Names what was counted.
+    pub(crate) fn stats(&self, kernel: &Kernel, code: &Code<'_>) -> Stats {
+        let roles = kernel.roles.iter().zip(&self.instructions);
+        let sites = code.sites.iter().zip(&self.sites);
+        Stats {
+            ctas: self.ctas,
+            steps: self.steps,
+            roles: roles
+                .map(|(r, &instructions)| RoleStats {
+                    name: r.name.clone(),
+                    instructions,
+                })
+                .collect(),
+            bytes: self.bytes,
+            wgmma_flops: self.wgmma_flops,
+            sites: sites
+                .filter(|(_, t)| **t != Traffic::default())
+                .map(|(s, &traffic)| SiteStats {
+                    op: s.op.name(),
+                    role: kernel.roles[s.role.index()].name.clone(),
+                    frame: kernel.locs.author(s.loc),
+                    traffic,
+                })
+                .collect(),
+        }
+    }
+}
+
+/// Are the lanes of an access neighbours in ascending order?
+pub(crate) fn dense(lanes: Mask, at: &[u64; WARP], width: usize) -> bool {
+    lanes == Mask::MAX && (0..WARP as u64).all(|i| at[i as usize] == at[0] + i * width as u64)
+}
+
+/// Turns of the 32 banks that a shared access takes beyond the fewest possible.
+///
+/// Each bank gives one 4-byte word per turn; lanes that want the same word
+/// share it. Accesses of 8 bytes are made by half warps, of 16 by quarter warps.
+pub(crate) fn bank_conflicts(lanes: Mask, at: &[u64; WARP], width: usize) -> u64 {
+    let group = WARP / (width / 4).max(1);
+    let mut extra = 0;
+    for first in (0..WARP).step_by(group) {
+        // The first word each bank is asked for, and the words beyond those.
+        let mut held = [u64::MAX; 32];
+        let mut turns = [1u64; 32];
+        let (mut more, mut n) = ([0; WARP], 0);
+        for lane in (first..first + group).filter(|l| lanes >> l & 1 == 1) {
+            for word in at[lane] / 4..(at[lane] + width as u64).div_ceil(4) {
+                let bank = (word % 32) as usize;
+                if held[bank] == u64::MAX {
+                    held[bank] = word;
+                } else if held[bank] != word && !more[..n].contains(&word) {
+                    more[n] = word;
+                    n += 1;
+                    turns[bank] += 1;
+                }
+            }
+        }
+        extra += turns.iter().max().map_or(0, |t| t - 1);
+    }
+    extra
+}
+
+/// 32-byte sectors that a global access touches.
+pub(crate) fn sectors(lanes: Mask, at: &[u64; WARP]) -> u64 {
+    let mut seen = [0; WARP];
+    let mut n = 0;
+    for lane in (0..WARP).filter(|l| lanes >> l & 1 == 1) {
+        seen[n] = at[lane] / 32;
+        n += 1;
+    }
+    let seen = &mut seen[..n];
+    seen.sort_unstable();
+    seen.chunk_by(|a, b| a == b).count() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(f: impl Fn(u64) -> u64) -> [u64; WARP] {
+        std::array::from_fn(|i| f(i as u64))
+    }
+
+    #[test]
+    fn conflicts_are_turns_beyond_the_first() {
+        assert_eq!(bank_conflicts(Mask::MAX, &at(|i| 4 * i), 4), 0);
+        assert_eq!(bank_conflicts(Mask::MAX, &at(|i| 8 * i), 4), 1);
+        assert_eq!(bank_conflicts(Mask::MAX, &at(|i| 128 * i), 4), 31);
+        assert_eq!(bank_conflicts(Mask::MAX, &at(|_| 64), 4), 0);
+        assert_eq!(bank_conflicts(Mask::MAX, &at(|i| 2 * i), 2), 0);
+        assert_eq!(bank_conflicts(Mask::MAX, &at(|i| 16 * i), 16), 0);
+        assert_eq!(bank_conflicts(Mask::MAX, &at(|i| 128 * i), 16), 4 * 7);
+        assert_eq!(bank_conflicts(Mask::MAX, &at(|i| 8 * i), 8), 0);
+        assert_eq!(bank_conflicts(1, &at(|i| 128 * i), 4), 0);
+    }
+
+    #[test]
+    fn sectors_are_counted_once() {
+        assert_eq!(sectors(Mask::MAX, &at(|i| 4 * i)), 4);
+        assert_eq!(sectors(Mask::MAX, &at(|i| 16 * i)), 16);
+        assert_eq!(sectors(Mask::MAX, &at(|i| 4096 * i)), 32);
+        assert_eq!(sectors(Mask::MAX, &at(|_| 4096)), 1);
+        assert_eq!(sectors(0b11, &at(|i| 32 * i)), 2);
+    }
+
+    #[test]
+    fn dense_is_whole_and_ascending() {
+        assert!(dense(Mask::MAX, &at(|i| 100 + 4 * i), 4));
+        assert!(!dense(Mask::MAX, &at(|i| 100 + 8 * i), 4));
+        assert!(!dense(1, &at(|i| 100 + 4 * i), 4));
+    }
+}

@@ -1,0 +1,166 @@
+//! A first run on a real GPU: device information, one small kernel, its
+//! result. Exit code 0 good, 1 wrong result, 2 no usable device, 3 anything
+//! else the driver refuses.
+//!
+//! ```text
+//! cargo run --release -p warpline-cuda --example smoke
+//! ```
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use warpline_cuda::{
+    Args, Buffer, Context, CudaError, DataType, Driver, Event, JitOptions, LaunchConfig, Module,
+    Stream, Swizzle, TensorMap, Tiled, launch,
+};
+
+/// `data[i] *= 2` for `i < n`.
+const PTX: &str = r#"
+.version 8.0
+.target sm_90a
+.address_size 64
+
+.visible .entry scale(.param .u64 data, .param .u32 n)
+{
+    .reg .pred %p;
+    .reg .b32 %r<5>;
+    .reg .f32 %f;
+    .reg .b64 %a<3>;
+    ld.param.u64 %a0, [data];
+    ld.param.u32 %r0, [n];
+    mov.u32 %r1, %ctaid.x;
+    mov.u32 %r2, %ntid.x;
+    mov.u32 %r3, %tid.x;
+    mad.lo.u32 %r4, %r1, %r2, %r3;
+    setp.ge.u32 %p, %r4, %r0;
+    @%p bra DONE;
+    cvta.to.global.u64 %a0, %a0;
+    mul.wide.u32 %a1, %r4, 4;
+    add.u64 %a2, %a0, %a1;
+    ld.global.f32 %f, [%a2];
+    add.f32 %f, %f, %f;
+    st.global.f32 [%a2], %f;
+DONE:
+    ret;
+}
+"#;
+
+const N: u32 = 1_000_003;
+const THREADS: u32 = 256;
+
+fn main() -> ExitCode {
+    let context = match open() {
+        Ok(context) => context,
+        Err(reason) => {
+            eprintln!("{reason} [{}]", reason.code());
+            return ExitCode::from(2);
+        }
+    };
+    match run(&context) {
+        Ok(0) => {
+            println!("good: {N} values doubled");
+            ExitCode::SUCCESS
+        }
+        Ok(wrong) => {
+            println!("wrong: {wrong} of {N} values");
+            ExitCode::from(1)
+        }
+        Err(reason) => {
+            eprintln!("{reason} [{}]", reason.code());
+            ExitCode::from(3)
+        }
+    }
+}
+
+fn open() -> Result<Context, CudaError> {
+    let driver = Driver::load()?;
+    for device in driver.devices()? {
+        println!("{device:#?}");
+        if let Err(reason) = device.usable() {
+            println!("{reason}");
+        }
+    }
+    driver.device(0)?.context()
+}
+
+/// How many values came out wrong.
+fn run(context: &Context) -> Result<usize, CudaError> {
+    let stream = Stream::new(context)?;
+    let started = Instant::now();
+    let module = Module::from_ptx(context, PTX, &JitOptions::default())?;
+    println!("loaded in {:?}; log: {:?}", started.elapsed(), module.log());
+    let mut kernel = module.function("scale")?;
+    println!(
+        "{:?}, parameters {:?}, dynamic shared memory up to {}",
+        kernel.attributes(),
+        kernel.params(),
+        kernel.max_dynamic_shared()
+    );
+    let whole = context.device().shared_bytes_per_block;
+    kernel.set_max_dynamic_shared(whole - kernel.attributes().static_shared_bytes)?;
+
+    let input: Vec<f32> = (0..N).map(|i| i as f32 * 0.25).collect();
+    let bytes: Vec<u8> = input.iter().flat_map(|x| x.to_le_bytes()).collect();
+    let data = Buffer::from_host(context, &bytes, &stream)?;
+    let (start, end) = (Event::new(context)?, Event::new(context)?);
+    // Clusters of two, and more shared memory than the default, to try both.
+    let grid = N.div_ceil(THREADS).next_multiple_of(2);
+    let config = LaunchConfig::new([grid, 1, 1], [THREADS, 1, 1])
+        .cluster(Some([2, 1, 1]))
+        .shared_bytes(100_000);
+    let mut args = Args::new();
+    args.buffer(&data).push(N);
+    start.record(&stream)?;
+    launch(&kernel, &config, &stream, &mut args)?;
+    end.record(&stream)?;
+    let mut bytes = vec![0; data.len()];
+    data.read(0, &mut bytes, &stream)?;
+    println!("kernel: {:.3} ms", end.ms_since(&start)?);
+    let outputs = bytes
+        .chunks_exact(4)
+        .map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+    let wrong = outputs.zip(&input).filter(|(y, x)| *y != **x * 2.0).count();
+
+    launch_cost(&kernel, &config, &stream, &mut args)?;
+    refusals(context, &data)?;
+    Ok(wrong)
+}
+
+fn launch_cost(
+    kernel: &warpline_cuda::Function,
+    config: &LaunchConfig,
+    stream: &Stream,
+    args: &mut Args,
+) -> Result<(), CudaError> {
+    stream.synchronize()?;
+    let started = Instant::now();
+    for _ in 0..100 {
+        launch(kernel, config, stream, args)?;
+    }
+    println!("host cost of a launch: {:?}", started.elapsed() / 100);
+    stream.synchronize()
+}
+
+/// What a real driver says to a tensor map, a bad text and a huge buffer.
+fn refusals(context: &Context, data: &Buffer) -> Result<(), CudaError> {
+    let mut tiled = Tiled::new(
+        DataType::Bf16,
+        data.address(),
+        &[512, 64],
+        &[1024],
+        &[64, 64],
+    );
+    tiled.swizzle = Swizzle::B128;
+    let map = TensorMap::tiled(context, &tiled)?;
+    println!("tensor map: {:02x?} …", &map.to_bytes()[..16]);
+    for refused in [
+        Module::from_ptx(context, "junk", &JitOptions::default()).err(),
+        Buffer::alloc(context, 1 << 50).err(),
+    ] {
+        match refused {
+            Some(reason) => println!("refused as it should be: {reason} [{}]", reason.code()),
+            None => println!("not refused, and should have been"),
+        }
+    }
+    Ok(())
+}

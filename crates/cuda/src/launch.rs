@@ -1,0 +1,365 @@
+//! Launching a kernel: its shape and its arguments.
+
+use std::ffi::c_void;
+
+use crate::driver::cu;
+use crate::error::CudaError;
+use crate::ffi::{self, CUlaunchAttribute, CUlaunchConfig};
+use crate::memory::Buffer;
+use crate::module::Function;
+use crate::stream::Stream;
+use crate::tensor_map::TensorMap;
+
+/// The shape of a launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LaunchConfig {
+    /// CTAs in x, y, z.
+    pub grid: [u32; 3],
+    /// Threads of a CTA in x, y, z.
+    pub block: [u32; 3],
+    /// CTAs of a cluster in x, y, z; none launches without clusters.
+    pub cluster: Option<[u32; 3]>,
+    /// Dynamic shared memory of a CTA.
+    pub shared_bytes: u32,
+}
+
+impl LaunchConfig {
+    /// A launch without clusters or dynamic shared memory.
+    pub fn new(grid: [u32; 3], block: [u32; 3]) -> Self {
+        Self {
+            grid,
+            block,
+            cluster: None,
+            shared_bytes: 0,
+        }
+    }
+
+    /// With clusters of that shape.
+    pub fn cluster(mut self, cluster: Option<[u32; 3]>) -> Self {
+        self.cluster = cluster;
+        self
+    }
+
+    /// With that much dynamic shared memory.
+    pub fn shared_bytes(mut self, bytes: u32) -> Self {
+        self.shared_bytes = bytes;
+        self
+    }
+
+    /// The rules that the driver would answer with one word.
+    fn check(&self, function: &Function) -> Result<(), String> {
+        if self.grid.contains(&0) || self.block.contains(&0) {
+            return Err(format!(
+                "grid {:?} and block {:?} must not have a 0",
+                self.grid, self.block
+            ));
+        }
+        if self.grid[0] > i32::MAX as u32 || self.grid[1] > 65_535 || self.grid[2] > 65_535 {
+            return Err(format!(
+                "grid {:?} is above the limit of [2147483647, 65535, 65535]",
+                self.grid
+            ));
+        }
+        let most = function.attributes().max_threads;
+        if product(self.block) > most.into() {
+            return Err(format!(
+                "block {:?} has more than the {most} threads that this kernel can have",
+                self.block
+            ));
+        }
+        if self.shared_bytes > function.max_dynamic_shared() {
+            return Err(format!(
+                "{} bytes of dynamic shared memory are more than the {} allowed for this kernel (set_max_dynamic_shared)",
+                self.shared_bytes,
+                function.max_dynamic_shared()
+            ));
+        }
+        let Some(cluster) = self.cluster else {
+            return Ok(());
+        };
+        if cluster.contains(&0) || (0..3).any(|i| !self.grid[i].is_multiple_of(cluster[i])) {
+            return Err(format!(
+                "cluster {cluster:?} does not divide grid {:?}",
+                self.grid
+            ));
+        }
+        let most = function.max_cluster();
+        if product(cluster) > most.into() {
+            return Err(format!("cluster {cluster:?} has more than {most} CTAs"));
+        }
+        Ok(())
+    }
+}
+
+fn product(dims: [u32; 3]) -> u128 {
+    dims.into_iter().map(u128::from).product()
+}
+
+/// Puts a launch into `stream`. Allocates nothing, waits for nothing; what
+/// goes wrong in the kernel is reported by a later wait.
+///
+/// Shape and, where the driver can tell them, parameter sizes are checked
+/// first. With drivers older than 12.4 the arguments must be known to fit.
+pub fn launch(
+    function: &Function,
+    config: &LaunchConfig,
+    stream: &Stream,
+    args: &mut Args,
+) -> Result<(), CudaError> {
+    let refused = |why| CudaError::bad_argument(format!("launch of {}", function.name()), why);
+    config.check(function).map_err(refused)?;
+    if let Some(sizes) = function.params() {
+        args.check(sizes).map_err(refused)?;
+    }
+    let context = function.module().context();
+    context.expect_same(stream.context(), || {
+        format!("launch of {}", function.name())
+    })?;
+
+    let mut attributes = [CUlaunchAttribute {
+        id: ffi::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+        pad: 0,
+        value: [0; 16],
+    }];
+    if let Some(cluster) = config.cluster {
+        attributes[0].value[..3].copy_from_slice(&cluster);
+    }
+    let raw = CUlaunchConfig {
+        grid: config.grid,
+        block: config.block,
+        shared_bytes: config.shared_bytes,
+        stream: stream.raw(),
+        attributes: attributes.as_mut_ptr(),
+        attribute_count: config.cluster.is_some().into(),
+    };
+    let params = args.pointers();
+    let _current = context.enter()?;
+    // SAFETY: the config and its attributes are on this stack; each pointer of
+    // `params` leads to a value of its parameter's size, and the driver copies
+    // the values before it returns.
+    unsafe {
+        cu!(
+            context.driver(),
+            cuLaunchKernelEx(&raw, function.raw, params, std::ptr::null_mut())
+        )
+    }
+}
+
+/// A number that can be a kernel argument.
+pub trait Scalar: Copy + sealed::Bytes {}
+
+mod sealed {
+    pub trait Bytes {
+        type Array: AsRef<[u8]>;
+        fn bytes(self) -> Self::Array;
+    }
+}
+
+macro_rules! scalars {
+    ($($ty:ty)*) => {$(
+        impl sealed::Bytes for $ty {
+            type Array = [u8; size_of::<$ty>()];
+            fn bytes(self) -> Self::Array {
+                self.to_le_bytes()
+            }
+        }
+        impl Scalar for $ty {}
+    )*};
+}
+
+scalars!(u8 u16 u32 i32 u64 i64 f32 f64);
+
+/// The arguments of a launch, in the order of the kernel's parameters.
+///
+/// Values are copied in, laid out as the parameters are in PTX: each at the
+/// next multiple of its size, tensor maps at a multiple of 64. A list that is
+/// cleared and filled again allocates nothing new.
+///
+/// Addresses are plain numbers here: keep the buffers until the launch is done.
+#[derive(Debug, Default)]
+pub struct Args {
+    lines: Vec<Line>,
+    len: usize,
+    /// Offset and size of each argument.
+    places: Vec<(usize, usize)>,
+    /// Scratch for [`Args::pointers`], as long as `places`.
+    pointers: Vec<ParamPointer>,
+}
+
+/// Storage in units that keep the alignment of tensor maps.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(64))]
+struct Line([u8; 64]);
+
+#[derive(Debug, Clone, Copy)]
+#[repr(transparent)]
+struct ParamPointer(#[allow(dead_code)] *mut c_void);
+
+// SAFETY: written before each launch and read by the driver during it, under
+// `&mut Args`; never followed otherwise.
+unsafe impl Send for ParamPointer {}
+// SAFETY: as above.
+unsafe impl Sync for ParamPointer {}
+
+impl Args {
+    /// No arguments yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Appends a number. Half-precision values are passed by their bits.
+    pub fn push<T: Scalar>(&mut self, value: T) -> &mut Self {
+        let bytes = value.bytes();
+        let bytes = bytes.as_ref();
+        self.append(bytes, bytes.len())
+    }
+
+    /// Appends a device address.
+    pub fn pointer(&mut self, address: u64) -> &mut Self {
+        self.push(address)
+    }
+
+    /// Appends the address of a buffer.
+    pub fn buffer(&mut self, buffer: &Buffer) -> &mut Self {
+        self.push(buffer.address())
+    }
+
+    /// Appends a tensor map, by value.
+    pub fn tensor_map(&mut self, map: &TensorMap) -> &mut Self {
+        self.append(&map.to_bytes(), 64)
+    }
+
+    /// Removes all arguments and keeps the room.
+    pub fn clear(&mut self) {
+        self.lines.clear();
+        self.places.clear();
+        self.pointers.clear();
+        self.len = 0;
+    }
+
+    /// How many arguments there are.
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// Offset and size of each argument in [`Args::to_bytes`].
+    pub fn places(&self) -> &[(usize, usize)] {
+        &self.places
+    }
+
+    /// The arguments as one block, with zeros between them.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let all = self.lines.iter().flat_map(|line| line.0);
+        all.take(self.len).collect()
+    }
+
+    fn append(&mut self, bytes: &[u8], align: usize) -> &mut Self {
+        let offset = self.len.next_multiple_of(align);
+        self.len = offset + bytes.len();
+        self.lines.resize(self.len.div_ceil(64), Line([0; 64]));
+        for (at, &byte) in (offset..).zip(bytes) {
+            self.lines[at / 64].0[at % 64] = byte;
+        }
+        self.places.push((offset, bytes.len()));
+        self.pointers.push(ParamPointer(std::ptr::null_mut()));
+        self
+    }
+
+    /// The list that the driver wants: one pointer for each argument, good
+    /// until the arguments are changed or moved.
+    fn pointers(&mut self) -> *mut *mut c_void {
+        let base = self.lines.as_mut_ptr().cast::<u8>();
+        for (pointer, &(offset, _)) in self.pointers.iter_mut().zip(&self.places) {
+            pointer.0 = base.wrapping_add(offset).cast();
+        }
+        self.pointers.as_mut_ptr().cast()
+    }
+
+    fn check(&self, sizes: &[usize]) -> Result<(), String> {
+        if sizes.len() != self.places.len() {
+            return Err(format!(
+                "the kernel takes {} arguments, {} were given",
+                sizes.len(),
+                self.places.len()
+            ));
+        }
+        for (index, (&want, &(_, given))) in sizes.iter().zip(&self.places).enumerate() {
+            if want != given {
+                return Err(format!(
+                    "argument {index} is {given} bytes long, the kernel's parameter {want}"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_keep_their_order_and_natural_alignment() {
+        let mut args = Args::new();
+        args.push(1u32)
+            .push(2u64)
+            .push(3u8)
+            .push(0.5f32)
+            .push(4u16)
+            .pointer(5);
+        assert_eq!(
+            args.places(),
+            [(0, 4), (8, 8), (16, 1), (20, 4), (24, 2), (32, 8)]
+        );
+        let bytes = args.to_bytes();
+        assert_eq!(bytes.len(), 40);
+        assert_eq!(bytes[..8], [1, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(bytes[20..24], 0.5f32.to_le_bytes());
+        assert_eq!(bytes[32..], 5u64.to_le_bytes());
+    }
+
+    #[test]
+    fn a_tensor_map_lies_on_64_bytes_in_the_block_and_in_memory() {
+        let mut args = Args::new();
+        let map = TensorMap::from_words(std::array::from_fn(|i| i as u64 + 1));
+        args.push(7u32).tensor_map(&map).push(9u32).tensor_map(&map);
+        assert_eq!(args.places(), [(0, 4), (64, 128), (192, 4), (256, 128)]);
+        assert_eq!(args.to_bytes()[64..192], map.to_bytes());
+        args.pointers();
+        let bases: Vec<usize> = args.pointers.iter().map(|p| p.0.addr()).collect();
+        assert_eq!(bases[1] % 64, 0);
+        assert_eq!(bases[3] % 64, 0);
+        assert_eq!(bases[2] - bases[0], 192);
+    }
+
+    #[test]
+    fn a_cleared_list_has_no_stale_bytes_and_keeps_its_room() {
+        let mut args = Args::new();
+        args.push(u64::MAX).push(u64::MAX).push(u64::MAX);
+        let room = (args.lines.capacity(), args.places.capacity());
+        args.clear();
+        assert!(args.is_empty());
+        args.push(1u8).push(2u64);
+        assert_eq!(args.to_bytes()[1..8], [0; 7]);
+        assert_eq!((args.lines.capacity(), args.places.capacity()), room);
+    }
+
+    #[test]
+    fn what_is_shared_between_threads_may_be() {
+        fn both<T: Send + Sync>() {}
+        both::<Args>();
+        both::<Function>();
+        both::<Stream>();
+        both::<Buffer>();
+        both::<crate::Event>();
+        both::<crate::Context>();
+        both::<crate::Driver>();
+        both::<CudaError>();
+    }
+}

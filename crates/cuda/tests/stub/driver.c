@@ -1,0 +1,200 @@
+// A stand-in for libcuda.so.1, for tests without a GPU.
+//
+// Device memory is host memory, kernels do nothing, and every call is written
+// to a log. It is configured by the environment variable WARPLINE_STUB or by
+// stub_configure(), as words separated by spaces:
+//   devices=1 cc=9.0 driver=12080 free=BYTES params=8:4:4 fail=cuMemAlloc_v2:2
+// A module whose text holds "BAD" is refused with a log; it holds one kernel,
+// "scale". -DWITHOUT_TENSOR_MAPS leaves that function out.
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef int R;
+typedef void *H;
+typedef unsigned long long P;
+typedef struct { unsigned id, pad, value[16]; } Attribute;
+typedef struct {
+  unsigned gx, gy, gz, bx, by, bz, shared;
+  H stream;
+  Attribute *attributes;
+  unsigned count;
+} Launch;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static char calls[1 << 16];
+static size_t used;
+static int live; // contexts, buffers, streams, events, modules not given back
+static int devices = 1, major = 9, minor = 0, version = 12080, fail_code, max_shared = 49152;
+static size_t free_bytes = 1 << 20, param[16], params;
+static char fail_name[64];
+static __thread int depth; // contexts pushed on this thread
+
+void stub_configure(const char *words) {
+  const char *at;
+  if ((at = strstr(words, "devices="))) devices = atoi(at + 8);
+  if ((at = strstr(words, "cc="))) sscanf(at, "cc=%d.%d", &major, &minor);
+  if ((at = strstr(words, "driver="))) version = atoi(at + 7);
+  if ((at = strstr(words, "free="))) free_bytes = strtoull(at + 5, 0, 10);
+  if ((at = strstr(words, "fail="))) sscanf(at, "fail=%63[^:]:%d", fail_name, &fail_code);
+  if ((at = strstr(words, "params=")))
+    for (at += 6, params = 0; *at == '=' || *at == ':';) param[params++] = strtoull(at + 1, (char **)&at, 10);
+}
+__attribute__((constructor)) static void from_environment(void) {
+  if (getenv("WARPLINE_STUB")) stub_configure(getenv("WARPLINE_STUB"));
+}
+const char *stub_calls(void) { return calls; }
+int stub_live(void) { return live; }
+int stub_depth(void) { return depth; }
+
+static void say(const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  pthread_mutex_lock(&lock);
+  if (used < sizeof calls - 512) used += vsnprintf(calls + used, 512, format, args);
+  pthread_mutex_unlock(&lock);
+  va_end(args);
+}
+static R enter(const char *name, int need_context) {
+  if (strcmp(name, "cuCtxPushCurrent_v2") && strcmp(name, "cuCtxPopCurrent_v2")) say("%s\n", name);
+  if (!strcmp(name, fail_name)) return fail_code;
+  return need_context && depth == 0 ? 201 : 0; // INVALID_CONTEXT
+}
+static R made(H *handle) {
+  *handle = malloc(16);
+  __sync_fetch_and_add(&live, 1);
+  return 0;
+}
+static R gone(H handle) {
+  free(handle);
+  __sync_fetch_and_sub(&live, 1);
+  return 0;
+}
+#define ENTER(need) { R r = enter(__func__, need); if (r) return r; }
+
+R cuDriverGetVersion(int *out) { ENTER(0) *out = version; return 0; }
+R cuInit(unsigned flags) { ENTER(0) return flags ? 1 : devices ? 0 : 100; }
+R cuGetErrorName(R r, const char **out) {
+  *out = r == 1 ? "CUDA_ERROR_INVALID_VALUE" : r == 2 ? "CUDA_ERROR_OUT_OF_MEMORY"
+       : r == 201 ? "CUDA_ERROR_INVALID_CONTEXT" : r == 218 ? "CUDA_ERROR_INVALID_PTX"
+       : r == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS" : 0;
+  return *out ? 0 : 1;
+}
+R cuGetErrorString(R r, const char **out) {
+  *out = r == 700 ? "an illegal memory access was encountered" : r < 300 ? "a text of the stand-in" : 0;
+  return *out ? 0 : 1;
+}
+
+R cuDeviceGetCount(int *out) { ENTER(0) *out = devices; return 0; }
+R cuDeviceGet(int *out, int i) { ENTER(0) if (i < 0 || i >= devices) return 101; *out = 40 + i; return 0; }
+R cuDeviceGetName(char *out, int len, int d) { ENTER(0) snprintf(out, len, "Stand-in %d", d - 40); return 0; }
+R cuDeviceTotalMem_v2(size_t *out, int d) { ENTER(0) *out = 1ull << 37; return 0; }
+R cuDeviceGetAttribute(int *out, int which, int d) {
+  ENTER(0)
+  switch (which) {
+  case 13: *out = 1980000; return 0;
+  case 16: *out = 132; return 0;
+  case 36: return 1; // not told
+  case 37: *out = 6144; return 0;
+  case 38: *out = 60 << 20; return 0;
+  case 75: *out = major; return 0;
+  case 76: *out = minor; return 0;
+  case 97: *out = 232448; return 0;
+  }
+  return 1;
+}
+
+R cuDevicePrimaryCtxRetain(H *out, int d) { ENTER(0) __sync_fetch_and_add(&live, 1); *out = (H)(intptr_t)d; return 0; }
+R cuDevicePrimaryCtxRelease_v2(int d) { ENTER(0) __sync_fetch_and_sub(&live, 1); return 0; }
+R cuCtxPushCurrent_v2(H context) { ENTER(0) depth++; return 0; }
+R cuCtxPopCurrent_v2(H *out) { ENTER(1) depth--; *out = 0; return 0; }
+R cuCtxSynchronize(void) { ENTER(1) return 0; }
+
+R cuMemGetInfo_v2(size_t *free, size_t *total) { ENTER(1) *free = free_bytes; *total = 1ull << 37; return 0; }
+R cuMemAlloc_v2(P *out, size_t bytes) {
+  ENTER(1)
+  if (bytes == 0) return 1;
+  if (bytes > free_bytes) return 2;
+  H memory = aligned_alloc(256, (bytes + 255) / 256 * 256);
+  __sync_fetch_and_add(&live, 1);
+  *out = (P)(uintptr_t)memory;
+  return 0;
+}
+R cuMemFree_v2(P at) { ENTER(1) return gone((H)(uintptr_t)at); }
+R cuMemcpyHtoDAsync_v2(P to, const void *from, size_t n, H s) { ENTER(1) memcpy((H)(uintptr_t)to, from, n); return 0; }
+R cuMemcpyDtoHAsync_v2(H to, P from, size_t n, H s) { ENTER(1) memcpy(to, (H)(uintptr_t)from, n); return 0; }
+R cuMemcpyDtoDAsync_v2(P to, P from, size_t n, H s) { ENTER(1) memcpy((H)(uintptr_t)to, (H)(uintptr_t)from, n); return 0; }
+R cuMemsetD8Async(P to, unsigned char byte, size_t n, H s) { ENTER(1) memset((H)(uintptr_t)to, byte, n); return 0; }
+
+R cuStreamCreate(H *out, unsigned flags) { ENTER(1) return flags == 1 ? made(out) : 1; }
+R cuStreamDestroy_v2(H s) { ENTER(1) return gone(s); }
+R cuStreamSynchronize(H s) { ENTER(1) return 0; }
+R cuStreamWaitEvent(H s, H e, unsigned flags) { ENTER(1) return flags; }
+R cuEventCreate(H *out, unsigned flags) { ENTER(1) return flags ? 1 : made(out); }
+R cuEventDestroy_v2(H e) { ENTER(1) return gone(e); }
+R cuEventRecord(H e, H s) { ENTER(1) return 0; }
+R cuEventQuery(H e) { ENTER(1) return 0; }
+R cuEventSynchronize(H e) { ENTER(1) return 0; }
+R cuEventElapsedTime(float *ms, H start, H end) { ENTER(1) *ms = 1.5f; return 0; }
+
+R cuModuleLoadDataEx(H *out, const void *image, unsigned n, int *names, H *values) {
+  ENTER(1)
+  char *info = 0, *error = 0;
+  for (unsigned i = 0; i < n; i++) {
+    if (names[i] == 3) info = values[i];
+    else if (names[i] == 5) error = values[i];
+    else say("  jit %d=%zu\n", names[i], (size_t)values[i]);
+  }
+  int elf = !memcmp(image, "\177ELF", 4);
+  if (!elf && strstr(image, "BAD")) {
+    if (error) strcpy(error, "ptxas application ptx input, line 7; error : Unknown symbol 'BAD'\n");
+    return 218;
+  }
+  if (info && !elf) strcpy(info, "ptxas info : Used 8 registers\n");
+  return made(out);
+}
+R cuModuleUnload(H m) { ENTER(1) return gone(m); }
+R cuModuleGetFunction(H *out, H m, const char *name) { ENTER(1) *out = m; return strcmp(name, "scale") ? 500 : 0; }
+R cuFuncGetAttribute(int *out, int which, H f) {
+  ENTER(1)
+  *out = which == 0 ? 1024 : which == 1 ? 16 : which == 3 ? 24 : which == 4 ? 8 : which == 8 ? max_shared - 16 : -1;
+  return 0;
+}
+R cuFuncSetAttribute(H f, int which, int value) { ENTER(1) say("  set %d=%d\n", which, value); return 0; }
+R cuFuncGetParamInfo(H f, size_t i, size_t *offset, size_t *size) {
+  ENTER(1)
+  if (i >= params) return 1;
+  *offset = 0;
+  *size = param[i];
+  return 0;
+}
+R cuLaunchKernelEx(const Launch *l, H f, void **values, void **extra) {
+  ENTER(1)
+  say("  grid=%u,%u,%u block=%u,%u,%u shared=%u extra=%d stream=%d attributes=%u\n", l->gx, l->gy, l->gz, l->bx,
+      l->by, l->bz, l->shared, extra != 0, l->stream != 0, l->count);
+  for (unsigned i = 0; i < l->count; i++)
+    say("  attribute %u=%u,%u,%u\n", l->attributes[i].id, l->attributes[i].value[0], l->attributes[i].value[1],
+        l->attributes[i].value[2]);
+  for (size_t i = 0; i < params; i++) {
+    P word = 0;
+    memcpy(&word, values[i], param[i] < 8 ? param[i] : 8);
+    say("  param %zu=%#llx aligned=%d\n", param[i], word, (uintptr_t)values[i] % (param[i] < 64 ? param[i] : 64) == 0);
+  }
+  return 0;
+}
+
+#ifndef WITHOUT_TENSOR_MAPS
+R cuTensorMapEncodeTiled(P map[16], int dtype, unsigned rank, H base, const P *dims, const P *strides,
+                         const unsigned *box, const unsigned *steps, int interleave, int swizzle, int l2, int fill) {
+  ENTER(1)
+  say("  dtype=%d rank=%u base=%p interleave=%d swizzle=%d l2=%d fill=%d\n", dtype, rank, base, interleave, swizzle, l2,
+      fill);
+  for (unsigned i = 0; i < rank; i++)
+    say("  dim %llu stride %llu box %u step %u\n", dims[i], i + 1 < rank ? strides[i] : 0, box[i], steps[i]);
+  for (int i = 0; i < 16; i++) map[i] = 0x1000 + i;
+  return (uintptr_t)map % 64 ? 1 : 0;
+}
+#endif

@@ -1,0 +1,209 @@
+//! The end of building: counts, addresses, barrier inits, register moves.
+
+use super::state::{Count, State};
+use crate::error::BuildErrors;
+use crate::loc::{Frame, Loc};
+use crate::machine::Special;
+use crate::ops::Op;
+use crate::ops::cluster::{ClusterArrive, ClusterWait};
+use crate::ops::compare::{Cmp, Setp};
+use crate::ops::control::{CtaSync, SetMaxRegs};
+use crate::ops::mbarrier::MbarrierInit;
+use crate::ops::memory::Fence as FenceOp;
+use crate::ops::special::ReadSpecial;
+use crate::program::{Block, Kernel, Stmt, StmtKind};
+use crate::sync::Fence;
+use crate::target::Target;
+use crate::types::Type;
+use crate::value::{BarId, BarRef, Operand};
+
+/// Turns what was written into a kernel, or returns every error.
+pub(crate) fn finish(mut s: State) -> Result<Kernel, BuildErrors> {
+    settle_counts(&mut s);
+    if s.roles.is_empty() {
+        let text = "a kernel has at least one role".to_owned();
+        s.errors.push(crate::error::BuildError {
+            code: "no-role",
+            text,
+            at: None,
+            other: None,
+        });
+    }
+    if !s.errors.is_empty() {
+        return Err(BuildErrors {
+            kernel: s.name,
+            errors: s.errors,
+        });
+    }
+    let shared_bytes = place_shared(&mut s);
+    init_barriers(&mut s);
+    move_registers(&mut s);
+    let mut epilogue = Block::default();
+    if s.cluster != [1, 1, 1] && s.remote {
+        // No CTA leaves while a peer may still arrive or copy into it.
+        let loc = s.loc(Frame::caller());
+        let op = |o: Op| Stmt {
+            kind: StmtKind::Op(o),
+            loc,
+        };
+        epilogue.0 = vec![
+            op(ClusterArrive { release: true }.into()),
+            op(ClusterWait.into()),
+        ];
+    }
+    let prologue = s.blocks.swap_remove(0).stmts;
+    Ok(Kernel {
+        name: s.name,
+        params: s.params,
+        tiles: s.tiles,
+        barriers: s.barriers,
+        named: s.named,
+        roles: s.roles,
+        prologue: Block(prologue),
+        epilogue,
+        regs: s.regs,
+        cluster: s.cluster,
+        shared_bytes,
+        co_resident: s.co_resident,
+        locs: s.locs,
+    })
+}
+
+/// How often the barriers of rings and turns are arrived at.
+fn settle_counts(s: &mut State) {
+    let cluster = s.cluster.iter().product();
+    for i in 0..s.rings.len() {
+        let ring = &s.rings[i];
+        let (full, empty) = (ring.full, ring.empty);
+        match ring.settle(cluster) {
+            Ok((f, e)) => {
+                s.counts[full.index()] = Count::Fixed(f);
+                s.counts[empty.index()] = Count::Fixed(e);
+            }
+            Err((code, text, frame)) => s.error(code, text, frame, None),
+        }
+    }
+    for i in 0..s.turns.len() {
+        let turn = &s.turns[i];
+        let (bar, frame) = (turn.bar, turn.frame);
+        let warps: Vec<Option<u32>> = turn
+            .roles
+            .iter()
+            .map(|name| s.roles.iter().find(|r| r.name == *name).map(|r| r.warps))
+            .collect();
+        let missing = warps.iter().position(Option::is_none);
+        if let Some(m) = missing {
+            let text = format!(
+                "turn {} names role {}, which does not exist",
+                turn.name, turn.roles[m]
+            );
+            s.error("turn-role", text, frame, None);
+            continue;
+        }
+        // The turn of role i is handed over by the role before it.
+        let n = warps.len();
+        let counts = (0..n).map(|i| warps[(i + n - 1) % n].unwrap_or(1)).collect();
+        s.counts[bar.index()] = Count::Each(counts);
+    }
+}
+
+/// Gives tiles and barriers their addresses; the sum of all bytes.
+fn place_shared(s: &mut State) -> u32 {
+    let mut end = 0u32;
+    for i in 0..s.tiles.len() {
+        let t = &s.tiles[i];
+        s.tiles[i].offset = match t.alias {
+            Some(of) => s.tiles[of.index()].offset,
+            None => {
+                let at = end.next_multiple_of(t.layout.swizzle.align());
+                end = at.saturating_add(t.bytes());
+                at
+            }
+        };
+    }
+    end = end.next_multiple_of(8);
+    for b in &mut s.barriers {
+        b.offset = end;
+        end = end.saturating_add(8 * b.len);
+    }
+    end
+}
+
+/// One thread initialises the barriers with known counts and makes it visible;
+/// then the CTA, or the cluster, meets.
+fn init_barriers(s: &mut State) {
+    let mut inits: Vec<(BarRef, u32, Loc)> = Vec::new();
+    for (i, b) in s.barriers.iter().enumerate() {
+        for index in 0..b.len {
+            let count = match &s.counts[i] {
+                Count::Fixed(n) => *n,
+                Count::Each(all) => all[index as usize],
+                Count::Manual => continue,
+            };
+            let bar = BarRef {
+                bar: BarId(i as u32),
+                index: Operand::imm(index),
+                peer: None,
+            };
+            inits.push((bar, count, b.loc));
+        }
+    }
+    let clustered = s.cluster != [1, 1, 1] && s.remote;
+    if inits.is_empty() && !clustered {
+        return;
+    }
+    let frame = Frame::caller();
+    let loc = inits.first().map_or_else(|| s.loc(frame), |i| i.2);
+    let op = |o: Op, loc| Stmt {
+        kind: StmtKind::Op(o),
+        loc,
+    };
+    if !inits.is_empty() {
+        let author = s.locs.author(loc).unwrap_or(frame);
+        let tid = s.in_prologue(Type::U32, author, |dst| {
+            let which = Special::Tid;
+            ReadSpecial { dst, which }.into()
+        });
+        let first = s.in_prologue(Type::Pred, author, |dst| {
+            let (a, b) = (tid.into(), Operand::Imm(0));
+            let (cmp, ty) = (Cmp::Eq, Type::U32);
+            Setp { cmp, ty, dst, a, b }.into()
+        });
+        let mut then: Vec<Stmt> = inits
+            .iter()
+            .map(|&(bar, count, loc)| op(MbarrierInit { bar, count }.into(), loc))
+            .collect();
+        let fence = Fence::MbarrierInit;
+        then.push(op(FenceOp { fence }.into(), loc));
+        s.blocks[0].stmts.push(Stmt {
+            kind: StmtKind::If {
+                cond: first,
+                then: Block(then),
+                other: Block::default(),
+            },
+            loc,
+        });
+    }
+    let meet: Vec<Op> = if clustered {
+        vec![ClusterArrive { release: true }.into(), ClusterWait.into()]
+    } else {
+        vec![CtaSync.into()]
+    };
+    let meet = meet.into_iter().map(|o| op(o, loc));
+    s.blocks[0].stmts.extend(meet);
+}
+
+/// A role that asked for registers takes or gives them at its start.
+fn move_registers(s: &mut State) {
+    let threads = s.roles.iter().map(|r| r.warps * 32).sum();
+    let entry = Target::SM_90A.entry_registers(threads);
+    for r in &mut s.roles {
+        let Some(count) = r.registers else { continue };
+        if count == entry {
+            continue;
+        }
+        let grow = count > entry;
+        let kind = StmtKind::Op(SetMaxRegs { count, grow }.into());
+        r.body.0.insert(0, Stmt { kind, loc: r.loc });
+    }
+}

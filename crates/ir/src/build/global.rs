@@ -1,0 +1,269 @@
+//! Global memory: pointers, flags between CTAs, and queues of work.
+
+use super::declare::Builder;
+use super::flow::{if_, while_};
+use super::raw::nanosleep;
+use super::reg::{Reg, Value, Var};
+use super::ring::Ring;
+use super::state::{Width, emit, here, with};
+use super::tile::Tile;
+use super::warp::warp_sync;
+use crate::ops::atomic::{Atomic, AtomicOp, LoadAcquire, RedRelease};
+use crate::ops::memory::{Load, LoadCache, Store, StoreCache};
+use crate::sync::Scope;
+use crate::types::{Element, Scalar, Type};
+use crate::value::{At, Operand};
+use std::marker::PhantomData;
+
+/// Elements in global memory.
+#[derive(Debug)]
+pub struct Global<T> {
+    addr: Reg<u64>,
+    ty: PhantomData<fn() -> T>,
+}
+
+impl<T> Clone for Global<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for Global<T> {}
+
+/// An index of elements: `u32` or `u64`.
+pub trait Index: Copy {
+    /// The address `self · size + base`.
+    fn address(self, size: u32, base: Reg<u64>) -> Reg<u64>;
+}
+impl Index for Reg<u32> {
+    #[track_caller]
+    fn address(self, size: u32, base: Reg<u64>) -> Reg<u64> {
+        self.mad_wide(size, base)
+    }
+}
+impl Index for Reg<u64> {
+    #[track_caller]
+    fn address(self, size: u32, base: Reg<u64>) -> Reg<u64> {
+        self.mad(u64::from(size), base)
+    }
+}
+impl Index for u32 {
+    #[track_caller]
+    fn address(self, size: u32, base: Reg<u64>) -> Reg<u64> {
+        match self {
+            0 => base,
+            i => base + u64::from(i) * u64::from(size),
+        }
+    }
+}
+
+impl<T: Element> Global<T> {
+    pub(crate) fn at(addr: Reg<u64>) -> Self {
+        Self {
+            addr,
+            ty: PhantomData,
+        }
+    }
+
+    /// The address of an element.
+    #[track_caller]
+    pub fn address(self, i: impl Index) -> Reg<u64> {
+        i.address(T::DTYPE.bytes() as u32, self.addr)
+    }
+
+    /// The elements from `i` on.
+    #[track_caller]
+    pub fn offset(self, i: impl Index) -> Self {
+        Self::at(self.address(i))
+    }
+
+    /// Reads one element.
+    #[track_caller]
+    pub fn load(self, i: impl Index) -> Reg<T::Reg> {
+        let [x] = self.load_vec(i);
+        x
+    }
+
+    /// Reads `N` elements, at most 16 bytes, aligned to their size.
+    #[track_caller]
+    pub fn load_vec<const N: usize>(self, i: impl Index) -> [Reg<T::Reg>; N] {
+        self.load_as(i)
+    }
+
+    /// Reads `N` registers of any type from element `i` on.
+    #[track_caller]
+    pub fn load_as<U: Scalar, const N: usize>(self, i: impl Index) -> [Reg<U>; N] {
+        let addr = self.address(i).operand();
+        let dst: [Reg<U>; N] = std::array::from_fn(|_| Reg::fresh());
+        emit(Load {
+            ty: U::TYPE,
+            dst: dst.iter().map(|r| r.id()).collect(),
+            at: At::Global { addr, offset: 0 },
+            cache: LoadCache::Default,
+        });
+        dst
+    }
+
+    /// Writes one element.
+    #[track_caller]
+    pub fn store(self, i: impl Index, value: impl Value<T::Reg>) {
+        self.store_vec(i, [value]);
+    }
+
+    /// Writes `N` elements, at most 16 bytes, aligned to their size.
+    #[track_caller]
+    pub fn store_vec<const N: usize>(self, i: impl Index, values: [impl Value<T::Reg>; N]) {
+        self.store_as(i, values);
+    }
+
+    /// Writes `N` registers of any type from element `i` on.
+    #[track_caller]
+    pub fn store_as<U: Scalar, const N: usize>(self, i: impl Index, values: [impl Value<U>; N]) {
+        let addr = self.address(i).operand();
+        emit(Store {
+            ty: U::TYPE,
+            src: values.iter().map(|v| v.operand()).collect(),
+            at: At::Global { addr, offset: 0 },
+            cache: StoreCache::Default,
+        });
+    }
+}
+
+impl Global<u32> {
+    /// Adds to a word of the device; gives what it was.
+    #[track_caller]
+    pub fn fetch_add(self, i: impl Index, value: impl Value<u32>) -> Reg<u32> {
+        let addr = self.address(i).operand();
+        let dst = Reg::fresh();
+        emit(Atomic {
+            op: AtomicOp::Add,
+            ty: Type::U32,
+            dst: dst.id(),
+            at: At::Global { addr, offset: 0 },
+            value: value.operand(),
+            compare: None,
+            scope: Scope::Gpu,
+        });
+        dst
+    }
+}
+
+/// Flags in global memory: counters that CTAs raise and wait for.
+///
+/// Zero at launch. A kernel that waits on flags needs its whole grid on the
+/// machine at once.
+#[derive(Clone, Copy, Debug)]
+pub struct Flags {
+    words: Global<u32>,
+}
+
+impl Flags {
+    pub(crate) fn new(words: Global<u32>) -> Self {
+        Self { words }
+    }
+
+    /// Raises flag `i` by one, releasing what the calling threads wrote: the
+    /// whole role's writes, or the elected lane's own.
+    #[track_caller]
+    pub fn signal(self, i: impl Index) {
+        let _at = here();
+        with(|s| s.co_resident = true);
+        let addr = self.words.address(i).operand();
+        let raise = || {
+            emit(RedRelease {
+                op: AtomicOp::Add,
+                ty: Type::U32,
+                at: At::Global { addr, offset: 0 },
+                value: Operand::imm(1u32),
+                scope: Scope::Gpu,
+            });
+        };
+        match with(|s| Some(s.width)) {
+            Some(Width::Role) => {
+                warp_sync();
+                super::flow::elect_lane(raise);
+            }
+            _ => raise(),
+        }
+    }
+
+    /// Waits until flag `i` is at least `value`, acquiring what the signallers wrote.
+    #[track_caller]
+    pub fn wait(self, i: impl Index, value: impl Value<u32>) {
+        let _at = here();
+        with(|s| s.co_resident = true);
+        let (addr, value) = (self.words.address(i).operand(), value.reg());
+        while_(
+            || {
+                let seen = Reg::<u32>::fresh();
+                emit(LoadAcquire {
+                    ty: Type::U32,
+                    dst: seen.id(),
+                    at: At::Global { addr, offset: 0 },
+                    scope: Scope::Gpu,
+                });
+                seen.lt(value)
+            },
+            || nanosleep(20),
+        );
+    }
+}
+
+/// A queue of work items, taken as CTAs come to them.
+///
+/// The role that fetches takes numbers from a counter in global memory (zero
+/// at launch) and passes them on through a ring; every other role learns of
+/// an item only there, so all see the same sequence.
+#[derive(Clone, Copy, Debug)]
+pub struct WorkQueue {
+    counter: Global<u32>,
+    ring: Ring<Tile<u32>>,
+}
+
+impl WorkQueue {
+    #[track_caller]
+    pub(crate) fn new(k: Builder, name: &str, stages: u32) -> Self {
+        Self {
+            counter: k.pointer(name),
+            ring: k.ring(name, stages, |s| s.vector::<u32>(4)).shared(),
+        }
+    }
+
+    /// In the fetching role, by one thread: takes items below `count` and runs `body` for each.
+    #[track_caller]
+    pub fn fetch_each(self, count: impl Value<u32>, body: impl FnOnce(Reg<u32>)) {
+        let _at = here();
+        let count = count.reg();
+        let more = Var::new(true);
+        while_(
+            || more.get(),
+            || {
+                let item = self.counter.fetch_add(0u32, 1u32);
+                let slot = self.ring.acquire();
+                slot.store(0u32, 0u32, item);
+                slot.commit();
+                let good = item.lt(count);
+                more.set(good);
+                if_(good, || body(item));
+            },
+        );
+    }
+
+    /// In any other role: runs `body` for each item the fetching role took.
+    #[track_caller]
+    pub fn each(self, count: impl Value<u32>, body: impl FnOnce(Reg<u32>)) {
+        let _at = here();
+        let count = count.reg();
+        let more = Var::new(true);
+        while_(
+            || more.get(),
+            || {
+                let slot = self.ring.wait();
+                let item = slot.load(0u32, 0u32);
+                slot.release();
+                let good = item.lt(count);
+                more.set(good);
+                if_(good, || body(item));
+            },
+        );
+    }
+}

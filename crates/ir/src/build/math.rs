@@ -1,0 +1,91 @@
+//! Functions of numbers, built from the hardware's approximations.
+
+use super::flow::select;
+use super::reg::{Reg, Value};
+use super::state::{emit, here};
+use crate::ops::math::{Ex2, Lg2, Rcp, Rsqrt, Sqrt, Tanh};
+use crate::types::Type;
+
+macro_rules! unary {
+    ($($(#[$doc:meta])* $name:ident = $op:ident;)*) => {$(
+        $(#[$doc])*
+        #[track_caller]
+        pub fn $name(x: Reg<f32>) -> Reg<f32> {
+            let dst = Reg::fresh();
+            emit($op { dst: dst.id(), a: x.operand(), ftz: true });
+            dst
+        }
+    )*};
+}
+unary! {
+    /// log₂ x, approximately (`lg2.approx.ftz`).
+    log2 = Lg2;
+    /// 1 / x, approximately (`rcp.approx.ftz`).
+    recip = Rcp;
+    /// 1 / √x, approximately (`rsqrt.approx.ftz`).
+    rsqrt = Rsqrt;
+}
+
+/// 2ˣ, approximately (`ex2.approx.ftz`).
+#[track_caller]
+pub fn exp2(x: Reg<f32>) -> Reg<f32> {
+    let dst = Reg::fresh();
+    emit(Ex2 {
+        ty: Type::F32,
+        dst: dst.id(),
+        a: x.operand(),
+        ftz: true,
+    });
+    dst
+}
+
+/// √x, rounded to nearest.
+#[track_caller]
+pub fn sqrt(x: Reg<f32>) -> Reg<f32> {
+    let dst = Reg::fresh();
+    emit(Sqrt {
+        dst: dst.id(),
+        a: x.operand(),
+    });
+    dst
+}
+
+/// tanh x, approximately (`tanh.approx`, relative error 2⁻¹¹).
+#[track_caller]
+pub fn tanh_approx(x: Reg<f32>) -> Reg<f32> {
+    let dst = Reg::fresh();
+    emit(Tanh {
+        ty: Type::F32,
+        dst: dst.id(),
+        a: x.operand(),
+    });
+    dst
+}
+
+/// eˣ through 2ˣ.
+#[track_caller]
+pub fn exp(x: Reg<f32>) -> Reg<f32> {
+    let _at = here();
+    exp2(x * std::f32::consts::LOG2_E)
+}
+
+/// 1 / (1 + e⁻ˣ).
+#[track_caller]
+pub fn sigmoid(x: Reg<f32>) -> Reg<f32> {
+    let _at = here();
+    recip(exp2(x * -std::f32::consts::LOG2_E) + 1.0)
+}
+
+/// x · sigmoid(x).
+#[track_caller]
+pub fn silu(x: Reg<f32>) -> Reg<f32> {
+    let _at = here();
+    x * sigmoid(x)
+}
+
+/// max(x, 0); NaN stays NaN only as `max` keeps it.
+#[track_caller]
+pub fn relu(x: Reg<f32>) -> Reg<f32> {
+    let _at = here();
+    select(x.lt(0.0), 0.0, x)
+}

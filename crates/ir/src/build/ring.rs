@@ -1,0 +1,774 @@
+//! Rings: slots of shared memory that carry tiles from role to role.
+//!
+//! A ring of `S` stages has two arrays of mbarriers, `full` and `empty`. A
+//! producer waits until a slot is empty, fills it and commits; a consumer
+//! waits until it is full, reads it and releases. Which slot and which parity
+//! comes next is a *cursor* that every role carries for every ring it uses.
+//!
+//! How often each barrier is arrived at follows from who takes part, and is
+//! settled when the kernel is finished:
+//!
+//! | | arrivals per slot |
+//! |---|---|
+//! | `full` | one per producing thread, or per warp of a producing role; of all producers (`joint`), or of the one whose slot it is (`dealt`) |
+//! | `empty` | one per warp of each consumer (`shared`), or of the one whose slot it is (`dealt`); from every CTA of the cluster if the slot is multicast |
+
+use super::flow::{elect_lane, if_, select};
+use super::raw::{BarHandle, Map, fence_async};
+use super::reg::{Coord, Reg, Value, Var};
+use super::state::{Count, State, Width, error, here, with};
+use super::tile::{Tile, TileDecl, TileRef};
+use super::warp::{lane_id, warp_sync};
+use crate::loc::Frame;
+use crate::ops::bulk::CacheHint;
+use crate::types::Element;
+use crate::value::{BarId, BarRef, Operand, RoleId, TileId};
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::ops::Deref;
+
+/// What the builder knows of a ring.
+pub(crate) struct RingState {
+    pub(crate) name: String,
+    pub(crate) full: BarId,
+    pub(crate) empty: BarId,
+    tiles: Vec<TileId>,
+    producers: Ends,
+    consumers: Ends,
+    multicast: bool,
+    held: Vec<Held>,
+    frame: Frame,
+}
+
+/// The roles at one end of a ring.
+#[derive(Default)]
+struct Ends {
+    roles: Vec<End>,
+    /// Several roles share every slot, take slots in turn, or nobody said.
+    discipline: Option<Discipline>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Discipline {
+    Together,
+    Dealt,
+}
+
+/// One role at one end of a ring: its cursor, and how it arrives.
+#[derive(Clone, Copy)]
+struct End {
+    role: RoleId,
+    width: Width,
+    arrivals: u32,
+    stage: Var<u32>,
+    parity: Var<u32>,
+    /// Tiles of the slot in hand were touched by generic accesses.
+    generic: bool,
+}
+
+/// A slot whose release waits for a wgmma group.
+struct Held {
+    role: RoleId,
+    acc: u32,
+    stage: Var<u32>,
+    any: Var<bool>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Side {
+    Produce,
+    Consume,
+}
+
+impl RingState {
+    fn ends(&mut self, side: Side) -> &mut Ends {
+        match side {
+            Side::Produce => &mut self.producers,
+            Side::Consume => &mut self.consumers,
+        }
+    }
+
+    /// Settles the arrivals per phase of both barriers.
+    pub(crate) fn settle(&self, cluster: u32) -> Result<(u32, u32), (&'static str, String, Frame)> {
+        let name = &self.name;
+        let count = |ends: &Ends, who: &str, together: &str| {
+            let arrivals: Vec<u32> = ends.roles.iter().map(|e| e.arrivals).collect();
+            match (arrivals.as_slice(), ends.discipline) {
+                ([], _) => Err(("ring-end", format!("ring {name} has no {who}"))),
+                ([n], _) => Ok(*n),
+                (all, Some(Discipline::Together)) => Ok(all.iter().sum()),
+                ([n, rest @ ..], Some(Discipline::Dealt)) if rest.iter().all(|m| m == n) => Ok(*n),
+                (all, Some(Discipline::Dealt)) => Err((
+                    "ring-discipline",
+                    format!("the {who}s of the dealt ring {name} must arrive equally often per slot, not {all:?} times"),
+                )),
+                (all, None) => Err((
+                    "ring-discipline",
+                    format!("ring {name} has {} {who}s: say {together}", all.len()),
+                )),
+            }
+        };
+        let at = |(code, text): (&'static str, String)| (code, text, self.frame);
+        let full = count(&self.producers, "producer", "joint() or dealt_producers()").map_err(at)?;
+        let empty = count(&self.consumers, "consumer", "shared() or dealt()").map_err(at)?;
+        let peers = if self.multicast { cluster } else { 1 };
+        Ok((full, empty * peers))
+    }
+}
+
+/// Declares the tiles of one slot.
+#[derive(Debug)]
+pub struct Stages {
+    ring: String,
+    stages: u32,
+    made: Cell<u32>,
+}
+
+impl Stages {
+    #[track_caller]
+    fn decl<T: Element>(&self, rows: u32, cols: u32) -> TileDecl<T> {
+        let i = self.made.replace(self.made.get() + 1);
+        TileDecl::new(&format!("{}.{i}", self.ring), rows, cols).stages(self.stages)
+    }
+
+    /// A tile, with the widest swizzle that fits its rows.
+    #[track_caller]
+    pub fn tile<T: Element>(&self, rows: u32, cols: u32) -> Tile<T> {
+        self.decl(rows, cols).declare()
+    }
+
+    /// A tile with plain rows.
+    #[track_caller]
+    pub fn plain<T: Element>(&self, rows: u32, cols: u32) -> Tile<T> {
+        self.decl(rows, cols).plain().declare()
+    }
+
+    /// A row of elements.
+    #[track_caller]
+    pub fn vector<T: Element>(&self, len: u32) -> Tile<T> {
+        self.plain(1, len)
+    }
+}
+
+/// What one slot of a ring holds: a tile, or a tuple of tiles.
+pub trait RingTiles: Copy {
+    /// The tiles of one slot.
+    type Refs: Copy;
+    /// The tiles of the slot at a stage.
+    fn refs(self, stage: Reg<u32>) -> Self::Refs;
+    /// Calls `each` for every tile.
+    fn ids(self, each: &mut dyn FnMut(TileId));
+}
+
+impl<T: Element> RingTiles for Tile<T> {
+    type Refs = TileRef<T>;
+    #[track_caller]
+    fn refs(self, stage: Reg<u32>) -> TileRef<T> {
+        self.stage(stage)
+    }
+    fn ids(self, each: &mut dyn FnMut(TileId)) {
+        each(self.id);
+    }
+}
+
+macro_rules! ring_tuple {
+    ($($t:ident $i:tt),*) => {
+        impl<$($t: RingTiles),*> RingTiles for ($($t,)*) {
+            type Refs = ($($t::Refs,)*);
+            #[track_caller]
+            fn refs(self, stage: Reg<u32>) -> Self::Refs { ($(self.$i.refs(stage),)*) }
+            fn ids(self, each: &mut dyn FnMut(TileId)) { $(self.$i.ids(each);)* }
+        }
+    };
+}
+ring_tuple!(A 0, B 1);
+ring_tuple!(A 0, B 1, C 2);
+ring_tuple!(A 0, B 1, C 2, D 3);
+
+/// A ring of slots between roles.
+#[derive(Clone, Copy, Debug)]
+pub struct Ring<L> {
+    index: usize,
+    stages: u32,
+    full: BarId,
+    empty: BarId,
+    tiles: L,
+}
+
+/// A slot that a producer fills.
+#[derive(Debug)]
+pub struct Filling;
+/// A slot that a consumer reads.
+#[derive(Debug)]
+pub struct Reading;
+
+impl<L: RingTiles> Ring<L> {
+    #[track_caller]
+    pub(crate) fn new(name: &str, stages: u32, tiles: impl FnOnce(&Stages) -> L) -> Self {
+        let _at = here();
+        if stages == 0 {
+            error(
+                "ring-stages",
+                format!("ring {name} has at least one stage, not 0"),
+            );
+        }
+        let tiles = tiles(&Stages {
+            ring: name.to_owned(),
+            stages: stages.max(1),
+            made: Cell::new(0),
+        });
+        let mut ids = Vec::new();
+        tiles.ids(&mut |t| ids.push(t));
+        let frame = Frame::caller();
+        let ring = with(|s| {
+            let full = s.barrier(format!("{name}.full"), stages, Count::Manual, frame);
+            let empty = s.barrier(format!("{name}.empty"), stages, Count::Manual, frame);
+            s.rings.push(RingState {
+                name: name.to_owned(),
+                full,
+                empty,
+                tiles: ids,
+                producers: Ends::default(),
+                consumers: Ends::default(),
+                multicast: false,
+                held: Vec::new(),
+                frame: s.author(frame),
+            });
+            Some((s.rings.len() - 1, full, empty))
+        });
+        let (index, full, empty) = ring.unwrap_or((0, BarId(0), BarId(0)));
+        Self {
+            index,
+            stages,
+            full,
+            empty,
+            tiles,
+        }
+    }
+
+    fn declare(self, side: Side, d: Discipline) -> Self {
+        with(|s| s.rings[self.index].ends(side).discipline = Some(d));
+        self
+    }
+
+    /// Every consumer reads every slot.
+    pub fn shared(self) -> Self {
+        self.declare(Side::Consume, Discipline::Together)
+    }
+
+    /// Each slot goes to one consumer; the others [`skip`](Self::skip) it.
+    pub fn dealt(self) -> Self {
+        self.declare(Side::Consume, Discipline::Dealt)
+    }
+
+    /// Every producer fills a part of every slot.
+    pub fn joint(self) -> Self {
+        self.declare(Side::Produce, Discipline::Together)
+    }
+
+    /// Each slot is filled by one producer; the others [`skip`](Self::skip) it.
+    pub fn dealt_producers(self) -> Self {
+        self.declare(Side::Produce, Discipline::Dealt)
+    }
+
+    /// Slots are filled by multicast: a slot is free once every CTA of the
+    /// cluster has released it.
+    pub fn multicast(self) -> Self {
+        with(|s| {
+            s.rings[self.index].multicast = true;
+            s.remote = true;
+        });
+        self
+    }
+
+    /// Stages of the ring.
+    pub fn stages(self) -> u32 {
+        self.stages
+    }
+
+    /// Waits until the next slot is empty.
+    #[track_caller]
+    pub fn acquire(self) -> Slot<L, Filling> {
+        let _at = here();
+        let slot = self.next(Side::Produce);
+        slot.wait(self.empty, slot.parity);
+        slot
+    }
+
+    /// Waits until the next slot is full.
+    #[track_caller]
+    pub fn wait(self) -> Slot<L, Reading> {
+        let _at = here();
+        let slot = self.next(Side::Consume);
+        slot.wait(self.full, slot.parity);
+        slot
+    }
+
+    /// As a producer or consumer of a dealt ring: passes over `n` slots that are another role's.
+    #[track_caller]
+    pub fn skip(self, n: impl Value<u32>) {
+        let _at = here();
+        let side = with(|s| {
+            let role = s.role?;
+            let ring = &s.rings[self.index];
+            let is = |ends: &Ends| ends.discipline == Some(Discipline::Dealt)
+                && ends.roles.iter().any(|e| e.role == role);
+            match (is(&ring.producers), is(&ring.consumers)) {
+                (true, false) => Some(Side::Produce),
+                (false, true) => Some(Side::Consume),
+                // Not used yet in this role: the end that is dealt.
+                _ => match (ring.producers.discipline, ring.consumers.discipline) {
+                    (_, Some(Discipline::Dealt)) => Some(Side::Consume),
+                    (Some(Discipline::Dealt), _) => Some(Side::Produce),
+                    _ => None,
+                },
+            }
+        });
+        let Some(side) = side else {
+            error(
+                "ring-discipline",
+                "slots are skipped only in a ring whose slots are dealt: say dealt() or dealt_producers()",
+            );
+            return;
+        };
+        let Some(end) = self.end(side) else { return };
+        let total = end.stage.get() + n.reg();
+        let rounds = total / self.stages.max(1);
+        end.stage.set(total - rounds * self.stages);
+        end.parity.set(end.parity.get() ^ (rounds & 1));
+    }
+
+    /// This role's end of the ring, made at its first use.
+    #[track_caller]
+    fn end(self, side: Side) -> Option<End> {
+        let frame = Frame::caller();
+        let known = with(|s| {
+            let Some(role) = s.role else {
+                let text = "rings are used inside roles".to_owned();
+                s.error("ring-outside-role", text, frame, None);
+                return Some(None);
+            };
+            let width = s.width;
+            let ring = &mut s.rings[self.index];
+            let name = ring.name.clone();
+            let end = ring.ends(side).roles.iter().find(|e| e.role == role).copied();
+            let end = end?;
+            if end.width != width {
+                let text = format!("role {} uses ring {name} both with one thread and with many: its cursor would part", s.role_name());
+                s.error("ring-width", text, frame, None);
+            }
+            Some(Some(end))
+        });
+        if let Some(end) = known {
+            return end;
+        }
+        let (stage, parity) = (
+            Var::carried(0u32),
+            Var::carried(if side == Side::Produce { 1u32 } else { 0 }),
+        );
+        with(|s| {
+            let role = s.role?;
+            let warps = s.roles[role.index()].warps;
+            let end = End {
+                role,
+                width: s.width,
+                arrivals: if s.width == Width::Thread { 1 } else { warps },
+                stage,
+                parity,
+                generic: false,
+            };
+            s.rings[self.index].ends(side).roles.push(end);
+            Some(end)
+        })
+    }
+
+    /// Takes the next slot of this role and moves its cursor on.
+    #[track_caller]
+    fn next<S>(self, side: Side) -> Slot<L, S> {
+        let frame = Frame::caller();
+        let end = self.end(side);
+        let (stage, parity) = match end {
+            Some(end) => {
+                let (stage, parity) = (end.stage.get(), end.parity.get());
+                if self.stages > 1 {
+                    let next = stage + 1;
+                    let wrap = next.eq(self.stages);
+                    end.stage.set(select(wrap, 0u32, next));
+                    end.parity.set(select(wrap, parity ^ 1, parity));
+                } else {
+                    end.parity.set(parity ^ 1);
+                }
+                (stage, parity)
+            }
+            None => (0u32.reg(), 0u32.reg()),
+        };
+        let (scope, author) = with(|s| {
+            s.rings[self.index].mark(side, s.role, false);
+            (s.blocks.last().map_or(0, |b| b.scope), Some(s.author(frame)))
+        });
+        Slot {
+            ring: self,
+            side,
+            tiles: self.tiles.refs(stage),
+            stage,
+            parity,
+            scope,
+            width: end.map_or(Width::Role, |e| e.width),
+            bytes: Cell::new(0),
+            dynamic: Cell::new(None),
+            made: author,
+            used: Cell::new(false),
+            state: PhantomData,
+        }
+    }
+}
+
+impl RingState {
+    /// Notes whether the role's slot in hand was touched by generic accesses.
+    fn mark(&mut self, side: Side, role: Option<RoleId>, generic: bool) {
+        for e in &mut self.ends(side).roles {
+            if Some(e.role) == role {
+                e.generic = generic;
+            }
+        }
+    }
+
+    fn is_generic(&mut self, side: Side, role: Option<RoleId>) -> bool {
+        let ends = self.ends(side);
+        ends.roles.iter().any(|e| Some(e.role) == role && e.generic)
+    }
+}
+
+/// Notes a generic access to a tile of a ring, for the proxy fence at its release.
+pub(crate) fn generic_use(tile: TileId) {
+    with(|s: &mut State| {
+        let role = s.role;
+        for ring in s.rings.iter_mut().filter(|r| r.tiles.contains(&tile)) {
+            ring.mark(Side::Produce, role, true);
+            ring.mark(Side::Consume, role, true);
+        }
+    });
+}
+
+/// A slot in hand: used up exactly once, by `commit` or `release`.
+#[derive(Debug)]
+#[must_use = "a slot must be committed or released"]
+pub struct Slot<L: RingTiles, S> {
+    ring: Ring<L>,
+    side: Side,
+    tiles: L::Refs,
+    stage: Reg<u32>,
+    parity: Reg<u32>,
+    scope: u32,
+    width: Width,
+    bytes: Cell<u32>,
+    dynamic: Cell<Option<Reg<u32>>>,
+    made: Option<Frame>,
+    used: Cell<bool>,
+    state: PhantomData<fn() -> S>,
+}
+
+impl<L: RingTiles, S> Deref for Slot<L, S> {
+    type Target = L::Refs;
+    fn deref(&self) -> &L::Refs {
+        &self.tiles
+    }
+}
+
+impl<L: RingTiles, S> Drop for Slot<L, S> {
+    fn drop(&mut self) {
+        if self.used.get() || std::thread::panicking() {
+            return;
+        }
+        let (made, index, side) = (self.made, self.ring.index, self.side);
+        with(|s| {
+            let name = &s.rings[index].name;
+            let what = match side {
+                Side::Produce => "acquired here is never committed",
+                Side::Consume => "waited for here is never released",
+            };
+            let text = format!("a slot of ring {name} {what}");
+            if let Some(frame) = made {
+                s.error("slot-left", text, frame, None);
+            }
+        });
+    }
+}
+
+impl<L: RingTiles, S> Slot<L, S> {
+    /// The tiles of the slot.
+    pub fn tiles(&self) -> L::Refs {
+        self.tiles
+    }
+
+    /// The stage of the slot.
+    pub fn stage(&self) -> Reg<u32> {
+        self.stage
+    }
+
+    fn bar(&self, bar: BarId) -> BarHandle {
+        BarHandle(BarRef {
+            bar,
+            index: self.stage_operand(),
+            peer: None,
+        })
+    }
+
+    fn stage_operand(&self) -> Operand {
+        if self.ring.stages == 1 {
+            return Operand::Imm(0);
+        }
+        Operand::Reg(self.stage.id())
+    }
+
+    #[track_caller]
+    fn wait(&self, bar: BarId, parity: Reg<u32>) {
+        let bar = self.bar(bar);
+        if self.is_multicast() && self.side == Side::Produce {
+            bar.wait_cluster(parity);
+        } else {
+            bar.wait(parity);
+        }
+    }
+
+    fn is_multicast(&self) -> bool {
+        with(|s| s.rings[self.ring.index].multicast)
+    }
+
+    fn is_generic(&self) -> bool {
+        let (index, side) = (self.ring.index, self.side);
+        with(|s| {
+            let role = s.role;
+            s.rings[index].is_generic(side, role)
+        })
+    }
+}
+
+impl<L: RingTiles> Slot<L, Filling> {
+    /// The barrier that tells consumers that the slot is full (raw layer).
+    pub fn full(&self) -> BarHandle {
+        self.bar(self.ring.full)
+    }
+
+    /// Copies the box of a tensor at `coords` (innermost first) into a tile of the slot.
+    #[track_caller]
+    pub fn load<T: Element, const R: usize>(
+        &self,
+        map: Map,
+        to: TileRef<T>,
+        coords: [impl Coord; R],
+    ) {
+        self.load_with(map, to, coords, None, None);
+    }
+
+    /// As [`load`](Self::load), to the CTAs of the cluster in `mask`, with a cache hint.
+    ///
+    /// Every CTA of a multicast ring expects the bytes that all of them send it.
+    #[track_caller]
+    pub fn load_with<T: Element, const R: usize>(
+        &self,
+        map: Map,
+        to: TileRef<T>,
+        coords: [impl Coord; R],
+        mask: Option<u32>,
+        hint: Option<CacheHint>,
+    ) {
+        let _at = here();
+        let receivers = mask.map_or(1, u32::count_ones);
+        self.expect(Operand::imm(map.bytes() * receivers));
+        map.load_with(to, coords, self.full(), mask.map(Operand::imm), hint);
+    }
+
+    /// Copies `bytes` from global memory to the start of a tile of the slot.
+    #[track_caller]
+    pub fn load_bytes<T: Element>(
+        &self,
+        to: TileRef<T>,
+        from: Reg<u64>,
+        bytes: impl Value<u32>,
+    ) {
+        let _at = here();
+        let bytes = bytes.operand();
+        self.expect(bytes);
+        let bar = self.full();
+        match bytes {
+            Operand::Imm(n) => super::raw::bulk_load(to, from, n as u32, bar),
+            Operand::Reg(r) => super::raw::bulk_load(to, from, Reg::<u32>::of(r), bar),
+        }
+    }
+
+    /// Adds to the bytes the slot expects: with its commit, or at once where
+    /// the copy is under a condition of its own.
+    #[track_caller]
+    fn expect(&self, bytes: Operand) {
+        let (here, width) = with(|s| (s.blocks.last().map_or(0, |b| b.scope), Some(s.width)));
+        if width == Some(Width::Role) {
+            error(
+                "copy-by-many",
+                "a bulk copy is issued by one thread: put it inside elect",
+            );
+        }
+        if here != self.scope {
+            match bytes {
+                Operand::Imm(n) => self.full().expect(n as u32),
+                Operand::Reg(r) => self.full().expect(Reg::<u32>::of(r)),
+            }
+            return;
+        }
+        match bytes {
+            Operand::Imm(n) => self.bytes.set(self.bytes.get() + n as u32),
+            Operand::Reg(r) => {
+                let more = Reg::of(r);
+                let sum = match self.dynamic.get() {
+                    Some(sum) => sum + more,
+                    None => more,
+                };
+                self.dynamic.set(Some(sum));
+            }
+        }
+    }
+
+    /// Hands the slot to the consumers.
+    #[track_caller]
+    pub fn commit(self) {
+        let _at = here();
+        self.used.set(true);
+        let full = self.full();
+        if self.is_generic() {
+            fence_async();
+        }
+        let arrive = || match (self.dynamic.get(), self.bytes.get()) {
+            (None, 0) => full.arrive(),
+            (None, n) => full.arrive_expect(n),
+            (Some(sum), 0) => full.arrive_expect(sum),
+            (Some(sum), n) => full.arrive_expect(sum + n),
+        };
+        if self.width == Width::Role {
+            warp_sync();
+            elect_lane(arrive);
+        } else {
+            arrive();
+        }
+    }
+}
+
+impl<L: RingTiles> Slot<L, Reading> {
+    /// Gives the slot back to the producers.
+    #[track_caller]
+    pub fn release(self) {
+        let _at = here();
+        self.used.set(true);
+        let generic = self.is_generic();
+        if generic {
+            fence_async();
+        }
+        self.give_back(self.stage_operand(), generic);
+    }
+
+    /// Gives the slot back once the wgmmas that were issued on it are done:
+    /// one step later, or when the accumulator is finished.
+    #[track_caller]
+    pub fn release_after(self, acc: &super::Acc) {
+        let _at = here();
+        self.used.set(true);
+        let (index, id) = (self.ring.index, acc.id());
+        let known = with(|s| {
+            let held = s.rings[index].held.iter().find(|h| Some(h.role) == s.role && h.acc == id);
+            held.map(|h| (h.stage, h.any))
+        });
+        let (stage, any) = known.unwrap_or_else(|| {
+            let held = (Var::carried(0u32), Var::carried(false));
+            with(|s| {
+                let role = s.role?;
+                s.rings[index].held.push(Held {
+                    role,
+                    acc: id,
+                    stage: held.0,
+                    any: held.1,
+                });
+                Some(())
+            });
+            held
+        });
+        acc.wait_pending(1);
+        if_(any.get(), || {
+            self.give_back(stage.get().operand(), false);
+        });
+        stage.set(self.stage);
+        any.set(true);
+    }
+
+    /// Arrives on the empty barrier of a stage, here or in the whole cluster.
+    #[track_caller]
+    fn give_back(&self, stage: Operand, generic: bool) {
+        give_back(
+            self.ring.empty,
+            stage,
+            self.width,
+            self.is_multicast(),
+            generic,
+        );
+    }
+}
+
+/// Arrives on an empty barrier, once per warp of the role.
+#[track_caller]
+fn give_back(empty: BarId, stage: Operand, width: Width, multicast: bool, generic: bool) {
+    let at = |peer| {
+        BarHandle(BarRef {
+            bar: empty,
+            index: stage,
+            peer,
+        })
+    };
+    if !multicast {
+        if width == Width::Role {
+            warp_sync();
+            elect_lane(|| at(None).arrive());
+        } else {
+            at(None).arrive();
+        }
+        return;
+    }
+    let cluster = with(|s| s.cluster.iter().product::<u32>());
+    let arrive = |bar: BarHandle| {
+        // Only generic reads need the release to reach the cluster (rule R8).
+        if generic {
+            bar.arrive_cluster();
+        } else {
+            bar.arrive();
+        }
+    };
+    if width == Width::Role {
+        warp_sync();
+        let lane = lane_id();
+        if_(lane.lt(cluster), || arrive(at(Some(lane.operand()))));
+    } else {
+        for rank in 0..cluster {
+            arrive(at(Some(Operand::imm(rank))));
+        }
+    }
+}
+
+/// Releases the slots that wait for an accumulator, after its last wgmma.
+#[track_caller]
+pub(crate) fn release_held(acc: u32) {
+    let held: Vec<_> = with(|s| {
+        let role = s.role;
+        s.rings
+            .iter()
+            .flat_map(|r| {
+                r.held
+                    .iter()
+                    .filter(|h| Some(h.role) == role && h.acc == acc)
+                    .map(|h| (r.empty, r.multicast, h.stage, h.any))
+            })
+            .collect()
+    });
+    for (empty, multicast, stage, any) in held {
+        if_(any.get(), || {
+            give_back(empty, stage.get().operand(), Width::Role, multicast, false);
+        });
+        any.set(false);
+    }
+}

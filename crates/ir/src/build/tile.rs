@@ -1,0 +1,417 @@
+//! Tiles of shared memory, views of them, and accesses to them.
+
+use super::reg::{Coord, Reg, Value};
+use super::state::{emit, error, here, with};
+use crate::layout::{Swizzle, TileLayout};
+use crate::loc::Frame;
+use crate::ops::matrix::{LoadMatrix, StoreMatrix};
+use crate::ops::memory::{Load, LoadCache, Store, StoreCache};
+use crate::program;
+use crate::types::{Element, Scalar};
+use crate::value::{At, Operand, Place, TileId, View};
+use std::marker::PhantomData;
+use std::ops::Range;
+
+/// A tile that is being declared.
+#[derive(Clone, Debug)]
+#[must_use = "a tile exists once `declare` is called"]
+pub struct TileDecl<T> {
+    name: String,
+    rows: u32,
+    cols: u32,
+    swizzle: Swizzle,
+    stages: u32,
+    alias: Option<TileId>,
+    frame: Frame,
+    ty: PhantomData<fn() -> T>,
+}
+
+/// The widest swizzle whose span divides a row.
+pub(crate) fn widest_swizzle(row_bytes: u32) -> Swizzle {
+    [Swizzle::B128, Swizzle::B64, Swizzle::B32]
+        .into_iter()
+        .find(|s| s.span().is_some_and(|span| row_bytes.is_multiple_of(span)))
+        .unwrap_or(Swizzle::None)
+}
+
+impl<T: Element> TileDecl<T> {
+    #[track_caller]
+    pub(crate) fn new(name: &str, rows: u32, cols: u32) -> Self {
+        Self {
+            name: name.to_owned(),
+            rows,
+            cols,
+            swizzle: widest_swizzle(cols * T::DTYPE.bytes() as u32),
+            stages: 1,
+            alias: None,
+            frame: Frame::caller(),
+            ty: PhantomData,
+        }
+    }
+
+    /// Another swizzle than the widest that fits.
+    pub fn swizzle(mut self, s: Swizzle) -> Self {
+        self.swizzle = s;
+        self
+    }
+
+    /// Plain rows.
+    pub fn plain(self) -> Self {
+        self.swizzle(Swizzle::None)
+    }
+
+    /// Copies of it, addressed by [`Tile::stage`].
+    pub fn stages(mut self, n: u32) -> Self {
+        self.stages = n;
+        self
+    }
+
+    /// Shares the bytes of another tile; their lifetimes must be apart.
+    pub fn alias<U>(mut self, of: Tile<U>) -> Self {
+        self.alias = Some(of.id);
+        self
+    }
+
+    /// Declares it.
+    pub fn declare(self) -> Tile<T> {
+        let layout = TileLayout {
+            element: T::DTYPE.bytes() as u32,
+            rows: self.rows,
+            cols: self.cols,
+            swizzle: self.swizzle,
+        };
+        let name = self.name;
+        let id = with(|s| {
+            let problem = if self.rows == 0 || self.cols == 0 || self.stages == 0 {
+                Some(format!(
+                    "tile {name} needs rows, columns and stages of at least 1, not {} x {} in {} stages",
+                    self.rows, self.cols, self.stages
+                ))
+            } else {
+                match self.swizzle.span() {
+                    Some(span) if !layout.row_bytes().is_multiple_of(span) => Some(format!(
+                        "a row of tile {name} is a multiple of its swizzle span of {span} bytes, not {}",
+                        layout.row_bytes()
+                    )),
+                    _ => None,
+                }
+            };
+            if let Some(text) = problem {
+                s.error("tile-shape", text, self.frame, None);
+            }
+            if let Some(of) = self.alias {
+                let of = &s.tiles[of.index()];
+                let needed = self.stages as u64 * layout.stage_bytes() as u64;
+                if needed > u64::from(of.bytes()) {
+                    let text = format!(
+                        "tile {name} of {needed} bytes cannot share the {} bytes of tile {}",
+                        of.bytes(),
+                        of.name
+                    );
+                    s.error("tile-alias", text, self.frame, None);
+                }
+            }
+            let loc = s.loc(self.frame);
+            s.tiles.push(program::Tile {
+                name,
+                dtype: T::DTYPE,
+                layout,
+                stages: self.stages,
+                offset: 0,
+                alias: self.alias,
+                loc,
+            });
+            Some(s.tiles.len() as u32 - 1)
+        });
+        Tile {
+            id: TileId(id.unwrap_or(0)),
+            layout,
+            ty: PhantomData,
+        }
+    }
+}
+
+/// A declared tile.
+#[derive(Debug)]
+pub struct Tile<T> {
+    pub(crate) id: TileId,
+    pub(crate) layout: TileLayout,
+    ty: PhantomData<fn() -> T>,
+}
+
+impl<T> Clone for Tile<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for Tile<T> {}
+
+impl<T: Element> Tile<T> {
+    /// One stage of it.
+    #[track_caller]
+    pub fn stage(self, stage: impl Value<u32>) -> TileRef<T> {
+        TileRef {
+            view: View {
+                tile: self.id,
+                stage: stage.operand(),
+                row: 0,
+                rows: self.layout.rows,
+                col: 0,
+                cols: self.layout.cols,
+                peer: None,
+            },
+            layout: self.layout,
+            ty: PhantomData,
+        }
+    }
+
+    /// Its first stage.
+    #[track_caller]
+    pub fn whole(self) -> TileRef<T> {
+        self.stage(0u32)
+    }
+}
+
+/// A stage of a tile, or a rectangle of it.
+#[derive(Debug)]
+pub struct TileRef<T> {
+    pub(crate) view: View,
+    pub(crate) layout: TileLayout,
+    ty: PhantomData<fn() -> T>,
+}
+
+impl<T> Clone for TileRef<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for TileRef<T> {}
+
+impl<T: Element> TileRef<T> {
+    /// Rows of the rectangle.
+    pub fn rows(&self) -> u32 {
+        self.view.rows
+    }
+
+    /// Columns of the rectangle.
+    pub fn cols(&self) -> u32 {
+        self.view.cols
+    }
+
+    /// Bytes of the rectangle.
+    pub fn bytes(&self) -> u32 {
+        self.view.rows * self.view.cols * self.layout.element
+    }
+
+    /// The rectangle of these rows and columns, counted inside this one.
+    #[track_caller]
+    pub fn slice(mut self, rows: Range<u32>, cols: Range<u32>) -> Self {
+        let v = &mut self.view;
+        let fits = rows.start < rows.end
+            && cols.start < cols.end
+            && rows.end <= v.rows
+            && cols.end <= v.cols;
+        if !fits {
+            error(
+                "view-bounds",
+                format!("rows {rows:?}, columns {cols:?} do not lie in a view of {} x {}", v.rows, v.cols),
+            );
+            return self;
+        }
+        (v.row, v.rows) = (v.row + rows.start, rows.end - rows.start);
+        (v.col, v.cols) = (v.col + cols.start, cols.end - cols.start);
+        if !self.layout.is_atomic(v.row, v.rows, v.col, v.cols) {
+            error(
+                "view-atoms",
+                format!(
+                    "a view lies on swizzle-atom boundaries (8 rows, 16 bytes inside one span or whole spans); rows {rows:?}, columns {cols:?} do not"
+                ),
+            );
+        }
+        self
+    }
+
+    /// The same rectangle in another CTA of the cluster.
+    #[track_caller]
+    pub fn peer(mut self, rank: impl Value<u32>) -> Self {
+        self.view.peer = Some(rank.operand());
+        with(|s| s.remote = true);
+        self
+    }
+
+    /// The place of an element.
+    #[track_caller]
+    pub fn place(self, row: impl Coord, col: impl Coord) -> Place {
+        let _at = here();
+        let l = self.layout;
+        let base = Place {
+            tile: self.view.tile,
+            stage: self.view.stage,
+            byte: Operand::Imm(0),
+            offset: 0,
+            peer: self.view.peer,
+        };
+        let (v, es) = (self.view, l.element);
+        match (row.coord(), col.coord()) {
+            (Operand::Imm(r), Operand::Imm(c)) => Place {
+                offset: l.offset(v.row + r as u32, v.col + c as u32),
+                ..base
+            },
+            (Operand::Imm(0), Operand::Reg(c)) if l.swizzle == Swizzle::None && v.row == 0 => Place {
+                byte: (Reg::<u32>::of(c) * es).operand(),
+                offset: v.col * es,
+                ..base
+            },
+            (r, c) => Place {
+                byte: swizzled(l, add(r, v.row), add(c, v.col)).operand(),
+                ..base
+            },
+        }
+    }
+
+    /// Reads one element.
+    #[track_caller]
+    pub fn load(self, row: impl Coord, col: impl Coord) -> Reg<T::Reg> {
+        let [x] = self.load_vec(row, col);
+        x
+    }
+
+    /// Reads `N` elements of a row, at most 16 bytes, aligned to their size.
+    #[track_caller]
+    pub fn load_vec<const N: usize>(self, row: impl Coord, col: impl Coord) -> [Reg<T::Reg>; N] {
+        let at = At::Shared(self.place(row, col));
+        let dst: [Reg<T::Reg>; N] = std::array::from_fn(|_| Reg::fresh());
+        emit(Load {
+            ty: T::Reg::TYPE,
+            dst: dst.iter().map(|r| r.id()).collect(),
+            at,
+            cache: LoadCache::Default,
+        });
+        super::ring::generic_use(self.view.tile);
+        dst
+    }
+
+    /// Writes one element.
+    #[track_caller]
+    pub fn store(self, row: impl Coord, col: impl Coord, value: impl Value<T::Reg>) {
+        self.store_vec(row, col, [value]);
+    }
+
+    /// Writes `N` elements of a row, at most 16 bytes, aligned to their size.
+    #[track_caller]
+    pub fn store_vec<const N: usize>(
+        self,
+        row: impl Coord,
+        col: impl Coord,
+        values: [impl Value<T::Reg>; N],
+    ) {
+        let at = At::Shared(self.place(row, col));
+        emit(Store {
+            ty: T::Reg::TYPE,
+            src: values.iter().map(|v| v.operand()).collect(),
+            at,
+            cache: StoreCache::Default,
+        });
+        super::ring::generic_use(self.view.tile);
+    }
+
+    /// Reads `N` registers of any type from the bytes of an element on.
+    #[track_caller]
+    pub fn load_as<U: Scalar, const N: usize>(
+        self,
+        row: impl Coord,
+        col: impl Coord,
+    ) -> [Reg<U>; N] {
+        let at = At::Shared(self.place(row, col));
+        let dst: [Reg<U>; N] = std::array::from_fn(|_| Reg::fresh());
+        emit(Load {
+            ty: U::TYPE,
+            dst: dst.iter().map(|r| r.id()).collect(),
+            at,
+            cache: LoadCache::Default,
+        });
+        super::ring::generic_use(self.view.tile);
+        dst
+    }
+
+    /// Writes `N` registers of any type to the bytes of an element on.
+    #[track_caller]
+    pub fn store_as<U: Scalar, const N: usize>(
+        self,
+        row: impl Coord,
+        col: impl Coord,
+        values: [impl Value<U>; N],
+    ) {
+        let at = At::Shared(self.place(row, col));
+        emit(Store {
+            ty: U::TYPE,
+            src: values.iter().map(|v| v.operand()).collect(),
+            at,
+            cache: StoreCache::Default,
+        });
+        super::ring::generic_use(self.view.tile);
+    }
+
+    /// `ldmatrix`: `N` 8×8 matrices of 16-bit elements; each lane names a row.
+    #[track_caller]
+    pub fn load_matrix<const N: usize>(
+        self,
+        row: impl Coord,
+        col: impl Coord,
+        trans: bool,
+    ) -> [Reg<u32>; N] {
+        let at = self.place(row, col);
+        let dst: [Reg<u32>; N] = std::array::from_fn(|_| Reg::fresh());
+        emit(LoadMatrix {
+            dst: dst.iter().map(|r| r.id()).collect(),
+            at,
+            trans,
+        });
+        super::ring::generic_use(self.view.tile);
+        dst
+    }
+
+    /// `stmatrix`: `N` 8×8 matrices of 16-bit elements; each lane names a row.
+    #[track_caller]
+    pub fn store_matrix<U: Scalar, const N: usize>(
+        self,
+        row: impl Coord,
+        col: impl Coord,
+        values: [Reg<U>; N],
+        trans: bool,
+    ) {
+        let at = self.place(row, col);
+        emit(StoreMatrix {
+            src: values.iter().map(|v| v.operand()).collect(),
+            at,
+            trans,
+        });
+        super::ring::generic_use(self.view.tile);
+    }
+}
+
+/// An operand plus a constant.
+#[track_caller]
+fn add(o: Operand, by: u32) -> Reg<u32> {
+    match o {
+        Operand::Imm(x) => (x as u32 + by).reg(),
+        Operand::Reg(r) if by == 0 => Reg::of(r),
+        Operand::Reg(r) => Reg::<u32>::of(r) + by,
+    }
+}
+
+/// The byte of an element whose row and column are registers.
+#[track_caller]
+fn swizzled(l: TileLayout, row: Reg<u32>, col: Reg<u32>) -> Reg<u32> {
+    let byte = col * l.element;
+    if l.swizzle == Swizzle::None {
+        return row.mad(l.row_bytes(), byte);
+    }
+    let span = l.span();
+    let mut linear = row.mad(span, byte & (span - 1));
+    if l.panels() > 1 {
+        linear = (byte >> span.trailing_zeros()).mad(l.panel_bytes(), linear);
+    }
+    linear ^ ((linear >> 3) & l.swizzle.mask())
+}
+

@@ -1,0 +1,168 @@
+//! Who a thread is, and what the lanes of a warp tell each other.
+
+use super::reg::{Reg, Value};
+use super::state::{emit, here, with};
+use crate::machine::{Axis, Special};
+use crate::ops::special::ReadSpecial;
+use crate::ops::warp::{Ballot, Shuffle, ShuffleMode, Vote, VoteMode, WarpSync};
+use crate::types::Scalar;
+use crate::value::Operand;
+
+/// Every lane of a warp.
+pub const ALL_LANES: u32 = u32::MAX;
+
+#[track_caller]
+fn special<T: Scalar>(which: Special) -> Reg<T> {
+    let dst = Reg::fresh();
+    emit(ReadSpecial {
+        dst: dst.id(),
+        which,
+    });
+    dst
+}
+
+macro_rules! specials {
+    ($($(#[$doc:meta])* $name:ident: $t:ty = $which:expr;)*) => {$(
+        $(#[$doc])*
+        #[track_caller]
+        pub fn $name() -> Reg<$t> { special($which) }
+    )*};
+}
+specials! {
+    /// The thread's index in the CTA.
+    thread_id: u32 = Special::Tid;
+    /// The lane in the warp.
+    lane_id: u32 = Special::LaneId;
+    /// The warp's index in the CTA; the same in every lane.
+    warp_id: u32 = Special::WarpId;
+    /// The CTA's index (x).
+    cta_id: u32 = Special::CtaId(Axis::X);
+    /// The CTA's index (y).
+    cta_id_y: u32 = Special::CtaId(Axis::Y);
+    /// The CTA's index (z).
+    cta_id_z: u32 = Special::CtaId(Axis::Z);
+    /// CTAs of the grid (x).
+    grid_ctas: u32 = Special::GridDim(Axis::X);
+    /// The CTA's rank in its cluster.
+    cluster_rank: u32 = Special::ClusterRank;
+    /// The cluster's index in the grid (x).
+    cluster_id: u32 = Special::ClusterId;
+    /// Clusters of the grid (x).
+    grid_clusters: u32 = Special::GridClusters;
+    /// The SM the CTA runs on.
+    sm_id: u32 = Special::SmId;
+    /// The low word of the SM's cycle counter.
+    clock: u32 = Special::Clock;
+    /// Nanoseconds.
+    global_timer: u64 = Special::GlobalTimer;
+}
+
+/// The warp's index in its role; the same in every lane.
+#[track_caller]
+pub fn warp_in_role() -> Reg<u32> {
+    let _at = here();
+    let first = with(|s| s.role.map_or(0, |r| s.roles[r.index()].first_warp));
+    match first {
+        0 => warp_id(),
+        n => warp_id() - n,
+    }
+}
+
+/// The thread's index in its role.
+#[track_caller]
+pub fn thread_in_role() -> Reg<u32> {
+    let _at = here();
+    let first = with(|s| s.role.map_or(0, |r| s.roles[r.index()].first_warp));
+    match first {
+        0 => thread_id(),
+        n => thread_id() - n * 32,
+    }
+}
+
+/// Threads of the role being written.
+pub fn role_threads() -> u32 {
+    with(|s| s.role.map_or(0, |r| s.roles[r.index()].warps * 32))
+}
+
+#[track_caller]
+fn shuffle<T: Scalar>(mode: ShuffleMode, x: Reg<T>, lane: Operand) -> Reg<T> {
+    let dst = Reg::fresh();
+    emit(Shuffle {
+        ty: T::TYPE,
+        mode,
+        dst: dst.id(),
+        src: x.operand(),
+        lane,
+        clamp: if mode == ShuffleMode::Up { 0 } else { 31 },
+        mask: Operand::imm(ALL_LANES),
+    });
+    dst
+}
+
+/// The value of another lane.
+#[track_caller]
+pub fn shuffle_from<T: Scalar>(x: Reg<T>, lane: impl Value<u32>) -> Reg<T> {
+    shuffle(ShuffleMode::Idx, x, lane.operand())
+}
+
+/// The value of the lane whose number differs by the bits of `mask`.
+#[track_caller]
+pub fn shuffle_xor<T: Scalar>(x: Reg<T>, mask: impl Value<u32>) -> Reg<T> {
+    shuffle(ShuffleMode::Bfly, x, mask.operand())
+}
+
+/// The value of the lane `by` below; the lowest lanes keep theirs.
+#[track_caller]
+pub fn shuffle_up<T: Scalar>(x: Reg<T>, by: impl Value<u32>) -> Reg<T> {
+    shuffle(ShuffleMode::Up, x, by.operand())
+}
+
+/// The value of the lane `by` above; the highest lanes keep theirs.
+#[track_caller]
+pub fn shuffle_down<T: Scalar>(x: Reg<T>, by: impl Value<u32>) -> Reg<T> {
+    shuffle(ShuffleMode::Down, x, by.operand())
+}
+
+#[track_caller]
+fn vote(mode: VoteMode, x: Reg<bool>) -> Reg<bool> {
+    let dst = Reg::fresh();
+    emit(Vote {
+        mode,
+        dst: dst.id(),
+        src: x.operand(),
+        mask: Operand::imm(ALL_LANES),
+    });
+    dst
+}
+
+/// Does it hold in every lane?
+#[track_caller]
+pub fn all_lanes(x: Reg<bool>) -> Reg<bool> {
+    vote(VoteMode::All, x)
+}
+
+/// Does it hold in any lane?
+#[track_caller]
+pub fn any_lane(x: Reg<bool>) -> Reg<bool> {
+    vote(VoteMode::Any, x)
+}
+
+/// One bit per lane: where does it hold?
+#[track_caller]
+pub fn ballot(x: Reg<bool>) -> Reg<u32> {
+    let dst = Reg::fresh();
+    emit(Ballot {
+        dst: dst.id(),
+        src: x.operand(),
+        mask: Operand::imm(ALL_LANES),
+    });
+    dst
+}
+
+/// The lanes of the warp meet and see each other's memory.
+#[track_caller]
+pub fn warp_sync() {
+    emit(WarpSync {
+        mask: Operand::imm(ALL_LANES),
+    });
+}

@@ -1,0 +1,279 @@
+//! From one lane to a warp: how ops that work lane by lane are declared and run.
+//!
+//! [`map1`], [`map2`] and [`map3`] lift a function of one lane's values to all
+//! lanes. `lane_types!` picks the Rust type behind a [`Type`]. `lanewise!` puts
+//! both together: it declares an op from its PTX template, its types and the
+//! [`Number`] or [`Integer`] method that is its meaning.
+//!
+//! All of this is the executor's inner loop: no allocation, no dynamic call,
+//! and functions of a lane without branches, so that loops over lanes become
+//! vector code.
+
+#[cfg(test)]
+pub(crate) mod fake;
+pub mod narrow;
+pub mod number;
+
+pub use narrow::Narrow;
+pub use number::{Divide, Field, Integer, Number, Signed, Wide};
+
+use crate::machine::{Asm, Fault, FaultKind, Lane, Lanes, Machine, Mask, WARP};
+use crate::types::Type;
+use crate::value::{Operand, RegId};
+
+/// `dst = f(a)` in every active lane.
+#[inline]
+pub fn map1<A: Lane, R: Lane, M: Machine>(m: &mut M, dst: RegId, a: Operand, f: impl Fn(A) -> R) {
+    let a = m.get::<A>(a);
+    let mut r = [R::default(); WARP];
+    for (r, a) in r.iter_mut().zip(a) {
+        *r = f(a);
+    }
+    m.set(dst, &r);
+}
+
+/// `dst = f(a, b)` in every active lane.
+#[inline]
+pub fn map2<A: Lane, B: Lane, R: Lane, M: Machine>(
+    m: &mut M,
+    dst: RegId,
+    a: Operand,
+    b: Operand,
+    f: impl Fn(A, B) -> R,
+) {
+    let (a, b) = (m.get::<A>(a), m.get::<B>(b));
+    let mut r = [R::default(); WARP];
+    for ((r, a), b) in r.iter_mut().zip(a).zip(b) {
+        *r = f(a, b);
+    }
+    m.set(dst, &r);
+}
+
+/// `dst = f(a, b, c)` in every active lane.
+#[inline]
+pub fn map3<A: Lane, B: Lane, C: Lane, R: Lane, M: Machine>(
+    m: &mut M,
+    dst: RegId,
+    a: Operand,
+    b: Operand,
+    c: Operand,
+    f: impl Fn(A, B, C) -> R,
+) {
+    let (a, b, c) = (m.get::<A>(a), m.get::<B>(b), m.get::<C>(c));
+    let mut r = [R::default(); WARP];
+    for (((r, a), b), c) in r.iter_mut().zip(a).zip(b).zip(c) {
+        *r = f(a, b, c);
+    }
+    m.set(dst, &r);
+}
+
+/// The predicate `dst = f(a, b)` in every active lane.
+#[inline]
+pub fn test2<A: Lane, B: Lane, M: Machine>(
+    m: &mut M,
+    dst: RegId,
+    a: Operand,
+    b: Operand,
+    f: impl Fn(A, B) -> bool,
+) {
+    let (a, b) = (m.get::<A>(a), m.get::<B>(b));
+    let mut hit = [false; WARP];
+    for ((hit, a), b) in hit.iter_mut().zip(a).zip(b) {
+        *hit = f(a, b);
+    }
+    m.set_pred(dst, mask_of(&hit));
+}
+
+/// One bit per lane.
+#[inline]
+pub fn mask_of(lanes: &Lanes<bool>) -> Mask {
+    (0..WARP).fold(0, |m, i| m | Mask::from(lanes[i]) << i)
+}
+
+/// The lanes of a mask, lowest first.
+pub fn lanes_of(mask: Mask) -> impl Iterator<Item = usize> {
+    (0..WARP).filter(move |i| mask >> i & 1 == 1)
+}
+
+/// The fault of an op that was run with a type it does not take.
+///
+/// [`Instr::legal`](crate::Instr::legal) refuses such an op in words; this is
+/// what remains for an executor that did not ask.
+#[cold]
+pub(crate) fn no_such_type(ty: Type) -> Fault {
+    Fault::new(FaultKind::Illegal, format!("the op does not take {ty}"))
+}
+
+/// A PTX template with its choices made for a type.
+///
+/// In `mul{.lo}{.rn}.{u32,s32,f32}`, `{.rn}` stays where the type rounds,
+/// `{.lo}` where it is an integer, and of the last braces the type's own
+/// suffix, or the one of its width (`b32`), whichever the template offers.
+pub(crate) fn spell(template: &str, ty: Type) -> String {
+    let (head, choices) = template
+        .strip_suffix('}')
+        .and_then(|t| t.rsplit_once(".{"))
+        .unwrap_or((template, ""));
+    let keep = |part, yes| if yes { part } else { "" };
+    let head = head
+        .replace("{.rn}", keep(".rn", ty.is_float()))
+        .replace("{.lo}", keep(".lo", ty.is_int()));
+    let own = choices.split(',').any(|c| c == ty.ptx());
+    format!("{head}.{}", if own { ty.ptx() } else { ty.bits() })
+}
+
+/// An operand ready to print. PTX has no constants of the narrow floats.
+pub(crate) fn value(a: &mut dyn Asm, o: Operand, ty: Type) -> String {
+    match ty {
+        Type::F16 | Type::Bf16 | Type::F16x2 | Type::Bf16x2 => a.in_reg(o, ty),
+        _ => a.operand(o, ty),
+    }
+}
+
+/// The integer type of twice the width.
+pub(crate) fn widened(ty: Type) -> Type {
+    match ty {
+        Type::U16 => Type::U32,
+        Type::U32 => Type::U64,
+        Type::I32 => Type::I64,
+        other => other,
+    }
+}
+
+/// The Rust type behind a variant of [`Type`].
+macro_rules! lane_type {
+    (U8) => { u8 };
+    (U16) => { u16 };
+    (U32) => { u32 };
+    (I32) => { i32 };
+    (U64) => { u64 };
+    (I64) => { i64 };
+    (F32) => { f32 };
+    (F16) => { half::f16 };
+    (Bf16) => { half::bf16 };
+    (F16x2) => { $crate::types::F16x2 };
+    (Bf16x2) => { $crate::types::Bf16x2 };
+}
+
+/// Evaluates an expression with `T` as the Rust type behind `ty`, for the types listed.
+///
+/// Any other type leaves the function with a fault.
+macro_rules! lane_types {
+    ($ty:expr, [$($name:ident),*], $T:ident => $body:expr) => {
+        match $ty {
+            $($crate::types::Type::$name => {
+                type $T = $crate::lanes::lane_type!($name);
+                $body
+            })*
+            other => return Err($crate::lanes::no_such_type(other)),
+        }
+    };
+}
+
+/// The type of an operand of a lanewise op: the op's own, twice as wide, or `u32`.
+macro_rules! operand_type {
+    ($op:expr, T) => { $op.ty };
+    ($op:expr, wide) => { $crate::lanes::widened($op.ty) };
+    ($op:expr, u32) => { $crate::types::Type::U32 };
+}
+
+/// `map1`, `map2` or `map3`, by the number of operands.
+macro_rules! map_lanes {
+    ($m:expr, $dst:expr, $f:expr, $a:expr) => { $crate::lanes::map1($m, $dst, $a, $f) };
+    ($m:expr, $dst:expr, $f:expr, $a:expr, $b:expr) => { $crate::lanes::map2($m, $dst, $a, $b, $f) };
+    ($m:expr, $dst:expr, $f:expr, $a:expr, $b:expr, $c:expr) => {
+        $crate::lanes::map3($m, $dst, $a, $b, $c, $f)
+    };
+}
+
+/// Declares ops that compute each lane's result from that lane's operands alone.
+///
+/// ```text
+/// Add "add": "sum",                              struct, name in the text form, meaning in words
+///     ptx "add{.rn}.{u32,s32,f32}",              row of the op table, and what `asm` prints (see `spell`)
+///     types [U32, I32, F32],                     what `ty` may be; T below is its Rust type
+///     (a: T, b: T) => Number::add;               operands (T, wide or u32) and meaning of a lane
+/// ```
+macro_rules! lanewise {
+    ($(
+        $name:ident $text:literal: $doc:literal,
+            ptx $ptx:literal,
+            types [$($ty:ident),*],
+            ($($arg:ident: $kind:tt),*) => $trait:ident::$meaning:ident;
+    )*) => {$(
+        #[doc = concat!("`", $ptx, "`: ", $doc, ".")]
+        #[derive(Clone, PartialEq, Debug)]
+        pub struct $name {
+            /// The instruction's type.
+            pub ty: $crate::types::Type,
+            /// Result.
+            pub dst: $crate::value::RegId,
+            $(
+                #[doc = concat!("Operand `", stringify!($arg), ": ", stringify!($kind), "`.")]
+                pub $arg: $crate::value::Operand,
+            )*
+        }
+
+        impl $crate::ops::Instr for $name {
+            const INFO: $crate::ops::Info = $crate::ops::Info {
+                name: $text,
+                ptx: $ptx,
+                doc: $doc,
+                exactness: $crate::ops::Exactness::Exact,
+            };
+            fn name(&self) -> String {
+                format!(concat!($text, ".{}"), self.ty)
+            }
+            fn effects(&self, e: &mut dyn $crate::machine::Effects) {
+                e.def(self.dst);
+                $(e.arg(self.$arg, $crate::lanes::operand_type!(self, $kind));)*
+            }
+            fn asm(&self, a: &mut dyn $crate::machine::Asm) {
+                let operands = [
+                    a.reg(self.dst),
+                    $($crate::lanes::value(a, self.$arg, $crate::lanes::operand_type!(self, $kind)),)*
+                ];
+                a.emit(format!("{} {}", $crate::lanes::spell($ptx, self.ty), operands.join(", ")));
+            }
+            fn exec<M: $crate::machine::Machine>(&self, m: &mut M) -> $crate::machine::Exec {
+                $crate::lanes::lane_types!(self.ty, [$($ty),*], T => {
+                    $crate::lanes::map_lanes!(
+                        m, self.dst, <T as $crate::lanes::$trait>::$meaning, $(self.$arg),*
+                    )
+                });
+                Ok($crate::machine::Step::Next)
+            }
+            fn legal(&self, _: &$crate::target::Target) -> Result<(), String> {
+                $crate::ops::only($text, self.ty, &[$($crate::types::Type::$ty),*])
+            }
+        }
+    )*};
+}
+
+pub(crate) use {lane_type, lane_types, lanewise, map_lanes, operand_type};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_template_is_spelled_for_each_type() {
+        let mul = "mul{.lo}{.rn}.{u16,u32,s32,f32,bf16x2}";
+        assert_eq!(spell(mul, Type::U16), "mul.lo.u16");
+        assert_eq!(spell(mul, Type::I32), "mul.lo.s32");
+        assert_eq!(spell(mul, Type::F32), "mul.rn.f32");
+        assert_eq!(spell(mul, Type::Bf16x2), "mul.rn.bf16x2");
+        assert_eq!(spell("and.{b16,b32,b64}", Type::I64), "and.b64");
+        assert_eq!(spell("not.{b16,b32,b64}", Type::U16), "not.b16");
+    }
+
+    #[test]
+    fn masks_and_lanes_are_the_same_set() {
+        let mut lanes = [false; WARP];
+        for i in [0, 5, 31] {
+            lanes[i] = true;
+        }
+        assert_eq!(mask_of(&lanes), 1 | 1 << 5 | 1 << 31);
+        assert_eq!(lanes_of(mask_of(&lanes)).collect::<Vec<_>>(), [0, 5, 31]);
+    }
+}

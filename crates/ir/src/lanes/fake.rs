@@ -1,0 +1,269 @@
+//! A warp that has registers and nothing else, and a PTX writer that keeps its lines: for tests of ops.
+
+use crate::job::Job;
+use crate::layout::{Descriptor, TileLayout};
+use crate::machine::*;
+use crate::ops::Instr;
+use crate::sync::Sync;
+use crate::tensor_map::TensorMapValue;
+use crate::types::Type;
+use crate::value::{At, BarRef, NamedId, Operand, ParamId, Place, RegId, View};
+use std::collections::HashMap;
+
+/// Register `n`.
+pub(crate) const fn reg(n: u32) -> RegId {
+    RegId(n)
+}
+
+/// Register `n` as an operand.
+pub(crate) const fn arg(n: u32) -> Operand {
+    Operand::Reg(RegId(n))
+}
+
+/// The registers of one warp. Registers that were never written read as zero.
+#[derive(Clone, Default)]
+pub(crate) struct Warp {
+    /// The lanes that execute.
+    pub(crate) active: Mask,
+    /// What [`Machine::param`] gives for each parameter.
+    pub(crate) params: Vec<u64>,
+    registers: HashMap<RegId, Lanes<[u8; 8]>>,
+    predicates: HashMap<RegId, Mask>,
+    /// What was asked of [`Machine::sync`].
+    pub(crate) syncs: Vec<Sync>,
+}
+
+impl Warp {
+    /// All lanes active, all registers zero.
+    pub(crate) fn new() -> Self {
+        Self {
+            active: Mask::MAX,
+            ..Self::default()
+        }
+    }
+
+    /// The same warp with a register's first lanes set, whatever is active.
+    pub(crate) fn with<T: Lane>(mut self, n: u32, values: &[T]) -> Self {
+        let lanes = self.registers.entry(reg(n)).or_default();
+        for (lane, v) in lanes.iter_mut().zip(values) {
+            let bytes = bytemuck::bytes_of(v);
+            lane[..bytes.len()].copy_from_slice(bytes);
+        }
+        self
+    }
+
+    /// The same warp with a predicate register set.
+    pub(crate) fn with_pred(mut self, n: u32, mask: Mask) -> Self {
+        self.predicates.insert(reg(n), mask);
+        self
+    }
+
+    /// The same warp with these lanes active.
+    pub(crate) fn with_active(mut self, active: Mask) -> Self {
+        self.active = active;
+        self
+    }
+
+    /// The same warp after an op.
+    pub(crate) fn run(mut self, op: &impl Instr) -> Self {
+        assert_eq!(op.exec(&mut self), Ok(Step::Next), "{}", op.name());
+        self
+    }
+
+    /// What an op that cannot run says.
+    pub(crate) fn fault(mut self, op: &impl Instr) -> Fault {
+        op.exec(&mut self).expect_err(&op.name())
+    }
+
+    /// A register.
+    pub(crate) fn read<T: Lane>(&self, n: u32) -> Lanes<T> {
+        let lanes = self.registers.get(&reg(n)).copied().unwrap_or_default();
+        lanes.map(|b| bytemuck::pod_read_unaligned(&b[..size_of::<T>()]))
+    }
+
+    /// A predicate register.
+    pub(crate) fn read_pred(&self, n: u32) -> Mask {
+        self.predicates.get(&reg(n)).copied().unwrap_or_default()
+    }
+}
+
+/// What an op leaves in register 0 for operands in registers 1, 2, …: one lane for each row.
+pub(crate) fn eval<T: Lane, R: Lane, const N: usize>(op: &impl Instr, rows: &[[T; N]]) -> Vec<R> {
+    let mut out = Vec::new();
+    for rows in rows.chunks(WARP) {
+        let mut warp = Warp::new();
+        for n in 0..N {
+            let column: Vec<T> = rows.iter().map(|r| r[n]).collect();
+            warp = warp.with(n as u32 + 1, &column);
+        }
+        out.extend_from_slice(&warp.run(op).read::<R>(0)[..rows.len()]);
+    }
+    out
+}
+
+/// Numbers without a pattern, the same in every run (splitmix64).
+pub(crate) fn noise(seed: u64) -> impl Iterator<Item = u64> {
+    let mut state = seed;
+    std::iter::repeat_with(move || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    })
+}
+
+impl Machine for Warp {
+    fn active(&self) -> Mask {
+        self.active
+    }
+    fn get<T: Lane>(&mut self, o: Operand) -> Lanes<T> {
+        match o {
+            Operand::Reg(r) => self.read(r.0),
+            Operand::Imm(x) => {
+                [bytemuck::pod_read_unaligned(&x.to_le_bytes()[..size_of::<T>()]); WARP]
+            }
+        }
+    }
+    fn set<T: Lane>(&mut self, r: RegId, v: &Lanes<T>) {
+        let lanes = self.registers.entry(r).or_default();
+        for i in (0..WARP).filter(|i| self.active >> i & 1 == 1) {
+            let bytes = bytemuck::bytes_of(&v[i]);
+            lanes[i][..bytes.len()].copy_from_slice(bytes);
+        }
+    }
+    fn pred(&mut self, o: Operand) -> Mask {
+        match o {
+            Operand::Reg(r) => self.read_pred(r.0),
+            Operand::Imm(x) => Mask::from(x != 0).wrapping_neg(),
+        }
+    }
+    fn set_pred(&mut self, r: RegId, m: Mask) {
+        let old = self.predicates.entry(r).or_default();
+        *old = *old & !self.active | m & self.active;
+    }
+    fn special(&mut self, s: Special) -> Lanes<u64> {
+        // Warp 3 of a CTA; everything but thread and lane is a number that says which it is.
+        std::array::from_fn(|lane| match s {
+            Special::Tid => 96 + lane as u64,
+            Special::LaneId => lane as u64,
+            Special::WarpId => 3,
+            Special::CtaId(axis) => 100 + axis.index() as u64,
+            Special::GlobalTimer => u64::MAX - 1,
+            _ => 7,
+        })
+    }
+    fn param(&mut self, p: ParamId) -> u64 {
+        self.params[p.index()]
+    }
+    fn sync(&mut self, s: &Sync) -> Exec {
+        self.syncs.push(*s);
+        Ok(Step::Next)
+    }
+    fn tensor_map(&mut self, _: ParamId) -> Result<TensorMapValue, Fault> {
+        nothing()
+    }
+    fn load(&mut self, _: Mask, _: &At, _: usize) -> Result<LaneBytes, Fault> {
+        nothing()
+    }
+    fn store(&mut self, _: Mask, _: &At, _: usize, _: &LaneBytes) -> Result<(), Fault> {
+        nothing()
+    }
+    fn atomic(
+        &mut self,
+        _: &At,
+        _: usize,
+        _: &mut dyn FnMut(usize, u64) -> u64,
+    ) -> Result<Lanes<u64>, Fault> {
+        nothing()
+    }
+    fn resolve(&mut self, _: &Place, _: usize, _: usize) -> Result<SharedAt, Fault> {
+        nothing()
+    }
+    fn resolve_view(&mut self, _: &View, _: usize) -> Result<SharedAt, Fault> {
+        nothing()
+    }
+    fn resolve_bar(&mut self, _: &BarRef, _: usize) -> Result<BarAt, Fault> {
+        nothing()
+    }
+    fn layout(&self, _: &View) -> TileLayout {
+        TileLayout {
+            element: 0,
+            rows: 0,
+            cols: 0,
+            swizzle: crate::layout::Swizzle::None,
+        }
+    }
+    fn submit(&mut self, _: Job) -> Result<(), Fault> {
+        nothing()
+    }
+}
+
+fn nothing<T>() -> Result<T, Fault> {
+    Err(Fault::new(FaultKind::OutOfBounds, "this warp has only registers"))
+}
+
+/// The PTX of an op, one line per instruction; constants in registers and temporaries are `%t0`, `%t1`, ….
+pub(crate) fn ptx(op: &impl Instr) -> Vec<String> {
+    let mut text = Text::default();
+    op.asm(&mut text);
+    text.lines
+}
+
+#[derive(Default)]
+struct Text {
+    lines: Vec<String>,
+    temps: usize,
+}
+
+impl Asm for Text {
+    fn emit(&mut self, instruction: String) {
+        self.lines.push(instruction);
+    }
+    fn reg(&mut self, r: RegId) -> String {
+        r.to_string()
+    }
+    fn operand(&mut self, o: Operand, ty: Type) -> String {
+        match o {
+            Operand::Imm(x) if ty == Type::F32 => format!("0f{x:08X}"),
+            o => o.to_string(),
+        }
+    }
+    fn in_reg(&mut self, o: Operand, ty: Type) -> String {
+        match o {
+            Operand::Reg(r) => self.reg(r),
+            Operand::Imm(x) => {
+                let t = self.temp(ty);
+                self.emit(format!("mov.{} {t}, {x:#x}", ty.bits()));
+                t
+            }
+        }
+    }
+    fn temp(&mut self, _: Type) -> String {
+        self.temps += 1;
+        format!("%t{}", self.temps - 1)
+    }
+    fn label(&mut self) -> String {
+        "label".into()
+    }
+    fn address(&mut self, _: &At) -> String {
+        "address".into()
+    }
+    fn view(&mut self, _: &View) -> String {
+        "view".into()
+    }
+    fn barrier(&mut self, _: &BarRef) -> String {
+        "barrier".into()
+    }
+    fn named(&mut self, id: NamedId) -> u32 {
+        id.0
+    }
+    fn param(&mut self, p: ParamId) -> String {
+        p.to_string()
+    }
+    fn descriptor(&mut self, _: &View, _: Descriptor) -> String {
+        "descriptor".into()
+    }
+    fn layout(&self, view: &View) -> TileLayout {
+        Machine::layout(&Warp::new(), view)
+    }
+}

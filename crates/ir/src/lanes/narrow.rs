@@ -1,0 +1,360 @@
+//! Floats narrower than `f32`: exact widening, and rounding that happens once.
+//!
+//! A result of `f16` or `bf16` arithmetic is the exact result rounded once, to
+//! nearest even. To compute it by way of a wider format, the step before the
+//! last must not hide on which side of a tie the exact value lies. Either the
+//! wide result is exact or has at least 2p + 2 bits of precision (Figueroa:
+//! sums in `f32`, p = 11 or 8), or it is *rounded to odd*: cut off, with the
+//! last bit set if anything was lost. A value rounded to odd with two bits to
+//! spare rounds on like the exact one (Boldo and Melquiond).
+
+use crate::machine::Lane;
+use crate::types::Tf32;
+use half::{bf16, f16};
+
+/// A 16-bit float that is computed with in `f32`.
+pub trait Narrow: Lane {
+    /// The same number as an `f32`; a NaN keeps its payload.
+    fn widen(self) -> f32;
+    /// Rounds to nearest even; a NaN becomes the canonical one, `0x7fff`.
+    fn round(x: f32) -> Self;
+
+    /// Rounds an `f64` once, to nearest even.
+    #[inline]
+    fn round_f64(x: f64) -> Self {
+        Self::round(odd_f32(x))
+    }
+}
+
+impl Narrow for f16 {
+    #[inline]
+    fn widen(self) -> f32 {
+        let bits = u32::from(self.to_bits());
+        let (sign, abs) = ((bits & 0x8000) << 16, bits & 0x7fff);
+        let normal = (abs << 13) + (112 << 23);
+        // 0.5 has the subnormals' last place, 2^-24, as its own.
+        let subnormal = (f32::from_bits(0.5f32.to_bits() + abs) - 0.5).to_bits();
+        let special = abs << 13 | 0xff << 23;
+        let wide = if abs < 0x0400 { subnormal } else { normal };
+        let wide = if abs >= 0x7c00 { special } else { wide };
+        f32::from_bits(sign | wide)
+    }
+
+    #[inline]
+    fn round(x: f32) -> Self {
+        let bits = x.to_bits();
+        let (sign, abs) = (bits >> 16 & 0x8000, bits & 0x7fff_ffff);
+        let normal = (abs.wrapping_sub(112 << 23).wrapping_add(0xfff + (abs >> 13 & 1))) >> 13;
+        // The sum with 0.5 has the subnormals' last place, so that `f32` does the rounding.
+        let subnormal = (f32::from_bits(abs) + 0.5).to_bits().wrapping_sub(0.5f32.to_bits());
+        let narrow = if abs < 113 << 23 { subnormal } else { normal };
+        let signed = sign | narrow.min(0x7c00);
+        f16::from_bits(if abs > 0xff << 23 { 0x7fff } else { signed } as u16)
+    }
+}
+
+impl Narrow for bf16 {
+    #[inline]
+    fn widen(self) -> f32 {
+        f32::from_bits(u32::from(self.to_bits()) << 16)
+    }
+
+    #[inline]
+    fn round(x: f32) -> Self {
+        let bits = x.to_bits();
+        let near = bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16;
+        let nan = bits & 0x7fff_ffff > 0xff << 23;
+        bf16::from_bits(if nan { 0x7fff } else { near } as u16)
+    }
+}
+
+impl Tf32 {
+    /// The low mantissa bits of an `f32`, which do not count.
+    pub const UNUSED: u32 = (1 << 13) - 1;
+
+    /// Rounds to nearest, ties away from zero; a NaN becomes the canonical one.
+    #[inline]
+    pub fn round(x: f32) -> Self {
+        let near = x.to_bits().wrapping_add(1 << 12) & !Self::UNUSED;
+        Tf32(if x.is_nan() { 0x7fff_ffff } else { near })
+    }
+
+    /// The number: the bits that do not count as zeros.
+    #[inline]
+    pub fn widen(self) -> f32 {
+        f32::from_bits(self.0 & !Self::UNUSED)
+    }
+}
+
+/// Rounds to odd.
+#[inline]
+pub fn odd_f32(x: f64) -> f32 {
+    let near = x as f32;
+    let back = f64::from(near);
+    let cut = near.to_bits().wrapping_sub(u32::from(back.abs() > x.abs()));
+    f32::from_bits(cut | u32::from(back != x))
+}
+
+/// `a · b + c` rounded to odd: round it once more to get a fused multiply-add.
+#[inline]
+pub fn odd_mul_add(a: f32, b: f32, c: f32) -> f64 {
+    // 24 by 24 bits, and no exponent out of range: the product is exact.
+    let (product, c) = (f64::from(a) * f64::from(b), f64::from(c));
+    let sum = product + c;
+    // Knuth's two-sum: product + c = sum + error, exactly.
+    let t = sum - product;
+    let error = (product - (sum - t)) + (c - t);
+    // An inexact even sum has its odd neighbour on the error's side.
+    // The error of an infinite sum is NaN and fails both comparisons.
+    let bits = sum.to_bits();
+    let move_it = (error > 0.0 || error < 0.0) && bits & 1 == 0;
+    let outwards = (error > 0.0) == (sum > 0.0);
+    let odd = if outwards { bits.wrapping_add(1) } else { bits.wrapping_sub(1) };
+    f64::from_bits(if move_it { odd } else { bits })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lanes::fake::noise;
+    use crate::lanes::number;
+
+    /// A format as a rule: bits of precision, exponent of the last subnormal place, largest number.
+    struct Format {
+        precision: i32,
+        last_place: i32,
+        max: f64,
+    }
+    const F16: Format = Format {
+        precision: 11,
+        last_place: -24,
+        max: 65504.0,
+    };
+    const BF16: Format = Format {
+        precision: 8,
+        last_place: -133,
+        max: 255.0 / 128.0 * (1u128 << 127) as f64,
+    };
+
+    impl Format {
+        /// The rounding of `n · 2^unit`, by integer arithmetic.
+        fn nearest(&self, n: i128, unit: i32) -> f64 {
+            let abs = n.unsigned_abs();
+            let top = 127 - abs.leading_zeros() as i32;
+            let drop = (top + 1 - self.precision).max(self.last_place - unit).clamp(0, 127);
+            let (kept, lost) = (abs >> drop, abs & ((1 << drop) - 1));
+            let half = (1u128 << drop) >> 1;
+            let up = drop > 0 && (lost > half || lost == half && kept & 1 == 1);
+            let value = (kept + u128::from(up)) as f64 * 2f64.powi(drop + unit);
+            let value = if value > self.max { f64::INFINITY } else { value };
+            if n < 0 { -value } else { value }
+        }
+    }
+
+    /// A finite number as `n · 2^unit`.
+    fn scaled(x: f32, unit: i32) -> i128 {
+        (f64::from(x) * 2f64.powi(-unit)) as i128
+    }
+
+    #[test]
+    fn every_f16_widens_exactly_and_rounds_back() {
+        for bits in 0..=u16::MAX {
+            let h = f16::from_bits(bits);
+            if h.is_nan() {
+                assert!(h.widen().is_nan());
+                assert_eq!(f16::round(h.widen()).to_bits(), 0x7fff);
+                continue;
+            }
+            let sign = if bits >> 15 == 1 { -1.0 } else { 1.0 };
+            let (e, f) = (i32::from(bits >> 10 & 31), f64::from(bits & 1023));
+            let want = match e {
+                0 => f * 2f64.powi(-24),
+                31 => f64::INFINITY,
+                _ => (1024.0 + f) * 2f64.powi(e - 25),
+            };
+            assert_eq!(f64::from(h.widen()).to_bits(), (sign * want).to_bits(), "{bits:#06x}");
+            assert_eq!(f16::round(h.widen()).to_bits(), bits);
+        }
+    }
+
+    #[test]
+    fn every_bf16_rounds_back() {
+        for bits in 0..=u16::MAX {
+            let h = bf16::from_bits(bits);
+            let want = if h.is_nan() { 0x7fff } else { bits };
+            assert_eq!(bf16::round(h.widen()).to_bits(), want);
+        }
+    }
+
+    /// Between every two neighbours: the tie goes to the even one, its neighbours to the nearer one.
+    fn ties<T: Narrow>(infinity: u16, of: impl Fn(u16) -> T, bits: impl Fn(T) -> u16) {
+        for low in 0..infinity - 1 {
+            let (a, b) = (of(low).widen(), of(low + 1).widen());
+            let tie = ((f64::from(a) + f64::from(b)) / 2.0) as f32;
+            let step = |by: i32| f32::from_bits(tie.to_bits().wrapping_add_signed(by));
+            let even = low + (low & 1);
+            let negative = |x: f32| bits(T::round(-x)) & 0x7fff;
+            for (x, want) in [(step(-1), low), (tie, even), (step(1), low + 1)] {
+                assert_eq!(bits(T::round(x)), want, "{low:#06x} {x:e}");
+                assert_eq!(negative(x), want, "{low:#06x} {x:e}");
+            }
+            // Too near to the tie for an f32 to tell.
+            let (below, above) = (f64::from(tie) * (1.0 - 1e-15), f64::from(tie) * (1.0 + 1e-15));
+            assert_eq!(bits(T::round_f64(below)), low);
+            assert_eq!(bits(T::round_f64(f64::from(tie))), even);
+            assert_eq!(bits(T::round_f64(above)), low + 1);
+        }
+    }
+
+    #[test]
+    fn f16_ties_go_to_even() {
+        ties(0x7c00, f16::from_bits, f16::to_bits);
+        assert_eq!(f16::round(65519.996).to_bits(), 0x7bff);
+        assert_eq!(f16::round(65520.0).to_bits(), 0x7c00);
+        assert_eq!(f16::round(f32::MAX).to_bits(), 0x7c00);
+        assert_eq!(f16::round(-f32::INFINITY).to_bits(), 0xfc00);
+        assert_eq!(f16::round(-0.0).to_bits(), 0x8000);
+        assert_eq!(f16::round_f64(1e300).to_bits(), 0x7c00);
+        assert_eq!(f16::round_f64(-1e-300).to_bits(), 0x8000);
+    }
+
+    #[test]
+    fn bf16_ties_go_to_even() {
+        ties(0x7f80, bf16::from_bits, bf16::to_bits);
+        assert_eq!(bf16::round(f32::MAX).to_bits(), 0x7f80);
+        assert_eq!(bf16::round(f32::from_bits(1)).to_bits(), 0);
+        assert_eq!(bf16::round_f64(1e300).to_bits(), 0x7f80);
+    }
+
+    #[test]
+    fn tf32_ties_go_away_from_zero() {
+        let round = |bits| Tf32::round(f32::from_bits(bits)).0;
+        assert_eq!(round(0x3f80_0fff), 0x3f80_0000);
+        assert_eq!(round(0x3f80_1000), 0x3f80_2000);
+        assert_eq!(round(0xbf80_1000), 0xbf80_2000);
+        assert_eq!(round(0x3f80_3000), 0x3f80_4000);
+        assert_eq!(round(0x7f7f_ffff), 0x7f80_0000);
+        assert_eq!(round(0x7f80_0000), 0x7f80_0000);
+        assert_eq!(round(0x7f80_0001), 0x7fff_ffff);
+        assert_eq!(Tf32(0x3f80_1fff).widen(), 1.0);
+    }
+
+    #[test]
+    fn odd_keeps_the_side_of_a_tie() {
+        let tie = 1.0 + 2f64.powi(-24); // between 1 and the next f32
+        for (x, bits) in [(1.0, 0x3f80_0000), (tie, 0x3f80_0001), (1.0 + 1e-15, 0x3f80_0001)] {
+            assert_eq!(odd_f32(x).to_bits(), bits);
+            assert_eq!(odd_f32(-x).to_bits(), bits | 1 << 31);
+        }
+        assert_eq!(odd_f32(1.0 - 1e-15).to_bits(), 0x3f7f_ffff);
+        assert_eq!(odd_f32(1e-300).to_bits(), 1);
+        assert_eq!(odd_f32(1e300), f32::MAX);
+        assert_eq!(odd_f32(f64::INFINITY), f32::INFINITY);
+    }
+
+    #[test]
+    fn fused_multiply_add_of_f32_is_the_library_s() {
+        use number::Number;
+        // Exponents close to one another, so that terms meet; now and then from the whole range.
+        let mut n = noise(1);
+        let mut float = |spread: u32| {
+            let x = n.next().unwrap_or(0);
+            let exponent = 127 - spread / 2 + (x >> 40) as u32 % spread;
+            // Few mantissa bits make ties.
+            let mantissa = x as u32 & 0x7f_ffff & [!0, 0x7f_f000, 0x60_0001][(x >> 60) as usize % 3];
+            f32::from_bits((x >> 32) as u32 & 1 << 31 | exponent << 23 | mantissa)
+        };
+        for spread in [4, 30, 60, 252] {
+            for _ in 0..100_000 {
+                let (a, b, c) = (float(spread), float(spread), float(spread));
+                let (ours, theirs) = (Number::mul_add(a, b, c), f32::mul_add(a, b, c));
+                assert_eq!(ours.to_bits(), theirs.to_bits(), "{a:e} * {b:e} + {c:e}");
+            }
+        }
+        let tiny = f32::from_bits(1);
+        assert_eq!(Number::mul_add(tiny, 0.5, tiny), f32::mul_add(tiny, 0.5, tiny));
+        assert_eq!(Number::mul_add(f32::MAX, f32::MAX, f32::NEG_INFINITY), f32::NEG_INFINITY);
+        assert_eq!(Number::mul_add(f32::MAX, 2.0, -f32::MAX), f32::MAX);
+        assert_eq!(Number::mul_add(-0.0f32, 1.0, -0.0).to_bits(), 1 << 31);
+        assert_eq!(Number::mul_add(-1.0f32, 1.0, 1.0).to_bits(), 0);
+        assert_eq!(Number::mul_add(f32::INFINITY, 0.0, 1.0).to_bits(), 0x7fff_ffff);
+    }
+
+    /// Sum, difference, product and fused multiply-add against exact integers.
+    fn exact<T: Narrow + number::Number>(format: &Format, unit: i32, mut number: impl FnMut() -> T) {
+        for _ in 0..200_000 {
+            let (a, b, c) = (number(), number(), number());
+            let [x, y, z] = [a, b, c].map(|v| scaled(v.widen(), unit));
+            let shift = -unit; // products count in units of 2^(2 unit)
+            let check = |what: &str, got: T, n: i128, unit: i32| {
+                let want = format.nearest(n, unit);
+                assert_eq!(
+                    f64::from(got.widen()),
+                    want,
+                    "{:e} {what} {:e}, {:e}",
+                    a.widen(),
+                    b.widen(),
+                    c.widen()
+                );
+            };
+            check("+", a.add(b), x + y, unit);
+            check("-", a.sub(b), x - y, unit);
+            check("*", a.mul(b), x * y, 2 * unit);
+            check("*+", a.mul_add(b, c), x * y + (z << shift), 2 * unit);
+        }
+    }
+
+    #[test]
+    fn f16_arithmetic_rounds_once() {
+        let mut n = noise(2);
+        // Any two exponents; half of the time small ones, where results are subnormal.
+        exact(&F16, -24, || {
+            let x = n.next().unwrap_or(0) as u16;
+            f16::from_bits(match x & 0x7c00 {
+                0x7c00 => x & 0x83ff,
+                _ if x & 1 == 1 => x & 0x9fff,
+                _ => x,
+            })
+        });
+    }
+
+    #[test]
+    fn bf16_arithmetic_rounds_once() {
+        let mut n = noise(3);
+        // Exponents within 2^-20 to 2^20: exact sums fit into 128 bits.
+        exact(&BF16, -30, || {
+            let x = n.next().unwrap_or(0);
+            let exponent = 127 - 20 + (x >> 32) % 40;
+            bf16::from_bits((x as u16 & 0x807f) | (exponent as u16) << 7)
+        });
+    }
+
+    #[test]
+    fn bf16_keeps_the_side_of_a_tie_at_any_distance() {
+        let b = bf16::from_bits;
+        let fma = |x: u16, y: u16, z: u16| number::Number::mul_add(b(x), b(y), b(z)).to_bits();
+        // (1 + 2^-7) · 1.5 = 1.5 + 1.5 · 2^-7 is a tie.
+        let (x, y) = (0x3f81, 0x3fc0);
+        assert_eq!(fma(x, y, 0x0000), 0x3fc2);
+        assert_eq!(fma(x, y, 0x0001), 0x3fc2); // plus 2^-133
+        assert_eq!(fma(x, y, 0x8001), 0x3fc1); // minus 2^-133
+        assert_eq!(fma(x, y, 0x7f80), 0x7f80);
+        assert_eq!(fma(x, 0x7f80, 0xff80), 0x7fff);
+    }
+
+    #[test]
+    fn bf16_products_near_the_last_place_round_once() {
+        // Significands of 8 bits, and exponents around where their product vanishes.
+        for sum in -153..=-143 {
+            let (p, q) = (sum / 2, sum - sum / 2);
+            for m in 128..256i16 {
+                for n in 128..256i16 {
+                    let a = bf16::from_bits(((p + 134) as u16) << 7 | (m - 128) as u16);
+                    let b = bf16::from_bits(((q + 134) as u16) << 7 | (n - 128) as u16);
+                    let want = BF16.nearest(i128::from(m) * i128::from(n), sum);
+                    assert_eq!(f64::from(number::Number::mul(a, b).widen()), want);
+                }
+            }
+        }
+    }
+}

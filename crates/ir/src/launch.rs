@@ -1,0 +1,87 @@
+//! What a launch passes to a kernel: the same for every device.
+
+use crate::machine::{Fault, FaultKind};
+use crate::program::{Kernel, ParamKind};
+use crate::tensor_map::TensorMapValue;
+use crate::types::{Scalar, Type};
+
+/// One argument.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Arg {
+    /// A number.
+    Scalar(Type, u64),
+    /// An address in global memory.
+    Pointer(u64),
+    /// A tensor map.
+    TensorMap(TensorMapValue),
+}
+
+impl Arg {
+    /// A number of a Rust type.
+    pub fn scalar<T: Scalar>(x: T) -> Self {
+        Arg::Scalar(T::TYPE, x.to_bits())
+    }
+}
+
+/// Grid and arguments of one launch.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Launch {
+    /// CTAs, by axis.
+    pub grid: [u32; 3],
+    /// Arguments, in the order of the kernel's parameters.
+    pub args: Vec<Arg>,
+}
+
+impl Launch {
+    /// Checks grid and arguments against the kernel; the fault names the rule and the value.
+    pub fn check(&self, kernel: &Kernel) -> Result<(), Fault> {
+        let bad = |text: String| Err(Fault::new(FaultKind::Launch, text));
+        if self.args.len() != kernel.params.len() {
+            return bad(format!(
+                "kernel {} takes {} arguments, not {}",
+                kernel.name,
+                kernel.params.len(),
+                self.args.len()
+            ));
+        }
+        for axis in 0..3 {
+            let (g, c) = (self.grid[axis], kernel.cluster[axis]);
+            if g == 0 || !g.is_multiple_of(c) {
+                return bad(format!(
+                    "a grid is a positive multiple of the cluster in each axis; axis {axis} has {g} CTAs and clusters of {c}"
+                ));
+            }
+        }
+        for (p, a) in kernel.params.iter().zip(&self.args) {
+            match (&p.kind, a) {
+                (ParamKind::Scalar(want), Arg::Scalar(got, _)) if want == got => {}
+                (ParamKind::Pointer(dtype), Arg::Pointer(at)) => {
+                    if !at.is_multiple_of(dtype.bytes() as u64) {
+                        return bad(format!(
+                            "parameter {} is the address of {dtype} elements, which {at:#x} cannot be",
+                            p.name
+                        ));
+                    }
+                }
+                (ParamKind::TensorMap(decl), Arg::TensorMap(map)) => {
+                    if *decl != map.decl {
+                        return bad(format!(
+                            "parameter {} was declared with another box, dtype or swizzle than the map passed",
+                            p.name
+                        ));
+                    }
+                    if let Err(f) = map.check() {
+                        return Err(Fault::new(
+                            f.kind,
+                            format!("tensor map {}: {}", p.name, f.text),
+                        ));
+                    }
+                }
+                (want, got) => {
+                    return bad(format!("parameter {} is {want:?}, not {got:?}", p.name));
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,226 @@
+//! How a tile lies in shared memory: panels, swizzles, and the descriptors made of them.
+//!
+//! A swizzled tile is cut into *panels* as wide as the swizzle span (32, 64 or
+//! 128 bytes); each panel holds all rows, one span per row, and the panels
+//! follow one another. An unswizzled tile is one panel as wide as its rows.
+//! Inside a panel the 16-byte chunks of a row are permuted by the row:
+//!
+//! ```text
+//! chunk' = chunk xor (row mod 8)          128 B
+//! chunk' = chunk xor (row / 2 mod 4)       64 B
+//! chunk' = chunk xor (row / 4 mod 2)       32 B
+//! ```
+//!
+//! which is one formula on the byte: `b ^ ((b >> 3) & mask)`.
+
+use std::fmt;
+
+/// How 16-byte chunks are permuted, so that neither rows nor columns conflict in banks.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord, Default)]
+pub enum Swizzle {
+    /// Plain rows.
+    #[default]
+    None,
+    /// Spans of 32 bytes.
+    B32,
+    /// Spans of 64 bytes.
+    B64,
+    /// Spans of 128 bytes.
+    B128,
+}
+
+impl Swizzle {
+    /// The span in bytes; `None` has none.
+    pub const fn span(self) -> Option<u32> {
+        match self {
+            Swizzle::None => None,
+            Swizzle::B32 => Some(32),
+            Swizzle::B64 => Some(64),
+            Swizzle::B128 => Some(128),
+        }
+    }
+
+    /// The bits of `b >> 3` that are folded into `b`.
+    pub const fn mask(self) -> u32 {
+        match self {
+            Swizzle::None => 0,
+            Swizzle::B32 => 0x10,
+            Swizzle::B64 => 0x30,
+            Swizzle::B128 => 0x70,
+        }
+    }
+
+    /// The alignment a stage needs: the length after which the pattern repeats.
+    pub const fn align(self) -> u32 {
+        match self {
+            Swizzle::None => 128,
+            Swizzle::B32 => 256,
+            Swizzle::B64 => 512,
+            Swizzle::B128 => 1024,
+        }
+    }
+
+    /// Permutes a byte offset of a panel. Its own inverse.
+    ///
+    /// ```
+    /// use warpline_ir::Swizzle;
+    /// assert_eq!(Swizzle::B128.apply(128), 128 + 16); // row 1, chunk 0 → chunk 1
+    /// assert_eq!(Swizzle::B128.apply(Swizzle::B128.apply(777)), 777);
+    /// ```
+    pub const fn apply(self, byte: u32) -> u32 {
+        byte ^ ((byte >> 3) & self.mask())
+    }
+}
+
+impl fmt::Display for Swizzle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Swizzle::None => "plain",
+            Swizzle::B32 => "swizzle 32B",
+            Swizzle::B64 => "swizzle 64B",
+            Swizzle::B128 => "swizzle 128B",
+        })
+    }
+}
+
+/// The layout of one stage of a tile.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct TileLayout {
+    /// Bytes of one element.
+    pub element: u32,
+    /// Rows.
+    pub rows: u32,
+    /// Columns, in elements.
+    pub cols: u32,
+    /// The swizzle.
+    pub swizzle: Swizzle,
+}
+
+/// Which dimension of a matrix operand runs along a tile's rows in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Major {
+    /// K is contiguous: the tile is `[m or n, k]`.
+    K,
+    /// M or N is contiguous: the tile is `[k, m or n]`.
+    Mn,
+}
+
+/// How wgmma shall walk a view.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Descriptor {
+    /// The contiguous dimension.
+    pub major: Major,
+}
+
+impl TileLayout {
+    /// Bytes of one row.
+    pub const fn row_bytes(&self) -> u32 {
+        self.cols * self.element
+    }
+
+    /// Bytes of a row inside one panel.
+    pub const fn span(&self) -> u32 {
+        match self.swizzle.span() {
+            None => self.row_bytes(),
+            Some(s) => s,
+        }
+    }
+
+    /// Columns of one panel.
+    pub const fn panel_cols(&self) -> u32 {
+        self.span() / self.element
+    }
+
+    /// Panels side by side.
+    pub const fn panels(&self) -> u32 {
+        let span = self.span();
+        if span == 0 { 0 } else { self.row_bytes() / span }
+    }
+
+    /// Bytes of one panel.
+    pub const fn panel_bytes(&self) -> u32 {
+        self.rows * self.span()
+    }
+
+    /// Bytes from one stage to the next.
+    pub const fn stage_bytes(&self) -> u32 {
+        (self.rows * self.row_bytes()).next_multiple_of(self.swizzle.align())
+    }
+
+    /// The byte of an element before the swizzle: where wgmma and TMA start to walk.
+    pub const fn linear(&self, row: u32, col: u32) -> u32 {
+        let byte = col * self.element;
+        let span = self.span();
+        (byte / span) * self.panel_bytes() + row * span + byte % span
+    }
+
+    /// The byte of an element.
+    ///
+    /// ```
+    /// use warpline_ir::{Swizzle, TileLayout};
+    /// let t = TileLayout { element: 2, rows: 64, cols: 128, swizzle: Swizzle::B128 };
+    /// assert_eq!(t.offset(0, 64), 64 * 128);       // second panel
+    /// assert_eq!(t.offset(1, 0), 128 + 16);        // row 1, first chunk moved by one
+    /// ```
+    pub const fn offset(&self, row: u32, col: u32) -> u32 {
+        self.swizzle.apply(self.linear(row, col))
+    }
+
+    /// Is the rectangle on swizzle-atom boundaries, so that it is a tile of its own?
+    pub fn is_atomic(&self, row: u32, rows: u32, col: u32, cols: u32) -> bool {
+        let chunk = match self.swizzle {
+            Swizzle::None => 1,
+            _ => 16 / self.element.min(16),
+        };
+        let atom = if self.swizzle == Swizzle::None { 1 } else { 8 };
+        let whole = col.is_multiple_of(self.panel_cols()) && cols.is_multiple_of(self.panel_cols());
+        let within = col % self.panel_cols() + cols <= self.panel_cols()
+            && col.is_multiple_of(chunk)
+            && cols.is_multiple_of(chunk);
+        row.is_multiple_of(atom)
+            && (rows.is_multiple_of(atom) || row + rows == self.rows)
+            && (whole || within)
+    }
+
+    /// The constant parts of a wgmma descriptor: the low word without the
+    /// start address, and the high word.
+    ///
+    /// K-major: the leading offset is ignored (1), the stride offset is 8 rows
+    /// of a span. MN-major: the leading offset goes from panel to panel, the
+    /// stride offset from 8 k-rows to the next.
+    ///
+    /// ```
+    /// use warpline_ir::{Descriptor, Major, Swizzle, TileLayout};
+    /// let t = TileLayout { element: 2, rows: 128, cols: 64, swizzle: Swizzle::B128 };
+    /// assert_eq!(t.descriptor(Descriptor { major: Major::K }), (1 << 16, (1024 >> 4) | 1 << 30));
+    /// ```
+    pub const fn descriptor(&self, d: Descriptor) -> (u32, u32) {
+        let code = match self.swizzle {
+            Swizzle::None => 0,
+            Swizzle::B128 => 1,
+            Swizzle::B64 => 2,
+            Swizzle::B32 => 3,
+        };
+        let stride = 8 * self.span();
+        let leading = match d.major {
+            Major::K => 16,
+            Major::Mn => self.panel_bytes(),
+        };
+        (
+            ((leading >> 4) & 0x3fff) << 16,
+            ((stride >> 4) & 0x3fff) | code << 30,
+        )
+    }
+}
+
+/// The element of a wgmma accumulator (64 rows) that register `i` of `lane` in `warp` holds: `(row, col)`.
+///
+/// ```
+/// assert_eq!(warpline_ir::accumulator_at(1, 5, 6), (16 + 1 + 8, 8 + 2));
+/// ```
+pub const fn accumulator_at(warp: u32, lane: u32, i: u32) -> (u32, u32) {
+    (
+        warp * 16 + lane / 4 + (i / 2 % 2) * 8,
+        (i / 4) * 8 + (lane % 4) * 2 + i % 2,
+    )
+}

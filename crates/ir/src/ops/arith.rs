@@ -1,0 +1,458 @@
+//! Integer and floating-point arithmetic.
+//!
+//! Integers wrap. Floats round to nearest even and keep subnormals: PTX is
+//! printed with `.rn`, so that ptxas fuses nothing the author did not fuse.
+
+use super::{Exactness, Info, Instr};
+use crate::lanes::{lanewise, map1};
+use crate::machine::{Asm, Effects, Exec, Machine, Step};
+use crate::types::Type;
+use crate::value::{Operand, RegId};
+
+/// Copies an operand.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Mov {
+    /// Any type.
+    pub ty: Type,
+    /// Result.
+    pub dst: RegId,
+    /// Source.
+    pub src: Operand,
+}
+
+impl Instr for Mov {
+    const INFO: Info = Info {
+        name: "mov",
+        ptx: "mov.{pred,b16,b32,b64}",
+        doc: "copies a register or a constant",
+        exactness: Exactness::Exact,
+    };
+    fn name(&self) -> String {
+        format!("mov.{}", self.ty)
+    }
+    fn effects(&self, e: &mut dyn Effects) {
+        e.def(self.dst);
+        e.arg(self.src, self.ty);
+    }
+    fn asm(&self, a: &mut dyn Asm) {
+        let d = a.reg(self.dst);
+        match (self.ty, self.src) {
+            // A constant predicate has no mov; compare instead.
+            (Type::Pred, Operand::Imm(x)) => {
+                a.emit(format!("setp.ne.u32 {d}, {}, 0", u32::from(x != 0)));
+            }
+            (ty, src) => {
+                let s = a.operand(src, ty);
+                a.emit(format!("mov.{} {d}, {s}", register_bits(ty)));
+            }
+        }
+    }
+    fn exec<M: Machine>(&self, m: &mut M) -> Exec {
+        copy(m, self.ty, self.dst, self.src);
+        Ok(Step::Next)
+    }
+}
+
+/// The width PTX moves a register of a type by: a `u8` lives in 16 bits.
+pub(crate) fn register_bits(ty: Type) -> &'static str {
+    match ty {
+        Type::U8 => "b16",
+        ty => ty.bits(),
+    }
+}
+
+/// Copies the bits of an operand to a register of the same width.
+pub(crate) fn copy<M: Machine>(m: &mut M, ty: Type, dst: RegId, src: Operand) {
+    match ty.bytes() {
+        0 => {
+            let v = m.pred(src);
+            m.set_pred(dst, v);
+        }
+        1 => map1(m, dst, src, |x: u8| x),
+        2 => map1(m, dst, src, |x: u16| x),
+        4 => map1(m, dst, src, |x: u32| x),
+        _ => map1(m, dst, src, |x: u64| x),
+    }
+}
+
+lanewise! {
+    Add "add": "sum; integers wrap, floats round to nearest even",
+        ptx "add{.rn}.{u16,u32,s32,u64,s64,f32,f16,bf16,f16x2,bf16x2}",
+        types [U16, U32, I32, U64, I64, F32, F16, Bf16, F16x2, Bf16x2],
+        (a: T, b: T) => Number::add;
+
+    Sub "sub": "difference; integers wrap, floats round to nearest even",
+        ptx "sub{.rn}.{u16,u32,s32,u64,s64,f32,f16,bf16,f16x2,bf16x2}",
+        types [U16, U32, I32, U64, I64, F32, F16, Bf16, F16x2, Bf16x2],
+        (a: T, b: T) => Number::sub;
+
+    Mul "mul": "product; of integers the low half, of floats rounded to nearest even",
+        ptx "mul{.lo}{.rn}.{u16,u32,s32,u64,s64,f32,f16,bf16,f16x2,bf16x2}",
+        types [U16, U32, I32, U64, I64, F32, F16, Bf16, F16x2, Bf16x2],
+        (a: T, b: T) => Number::mul;
+
+    MulHi "mul_hi": "the high half of the product of integers",
+        ptx "mul.hi.{u32,s32,u64,s64}",
+        types [U32, I32, U64, I64],
+        (a: T, b: T) => Integer::mul_hi;
+
+    MulWide "mul_wide": "the whole product of 32-bit integers, in 64 bits",
+        ptx "mul.wide.{u32,s32}",
+        types [U32, I32],
+        (a: T, b: T) => Wide::mul_wide;
+
+    Mad "mad": "a times b, the low half, plus c",
+        ptx "mad.lo.{u32,s32,u64,s64}",
+        types [U32, I32, U64, I64],
+        (a: T, b: T, c: T) => Number::mul_add;
+
+    MadWide "mad_wide": "the whole product of 32-bit integers plus a 64-bit c",
+        ptx "mad.wide.{u32,s32}",
+        types [U32, I32],
+        (a: T, b: T, c: wide) => Wide::mad_wide;
+
+    Fma "fma": "a times b plus c with one rounding, to nearest even",
+        ptx "fma.rn.{f32,f16,bf16,f16x2,bf16x2}",
+        types [F32, F16, Bf16, F16x2, Bf16x2],
+        (a: T, b: T, c: T) => Number::mul_add;
+
+    Div "div": "quotient; of integers cut towards zero and all ones where b is zero, of floats rounded to nearest even",
+        ptx "div{.rn}.{u32,s32,u64,s64,f32}",
+        types [U32, I32, U64, I64, F32],
+        (a: T, b: T) => Divide::div;
+
+    Rem "rem": "remainder with the sign of a; all ones where b is zero",
+        ptx "rem.{u32,s32,u64,s64}",
+        types [U32, I32, U64, I64],
+        (a: T, b: T) => Integer::rem;
+
+    Neg "neg": "the number with its sign turned; the least integer stays as it is",
+        ptx "neg.{s32,s64,f32,f16,bf16,f16x2,bf16x2}",
+        types [I32, I64, F32, F16, Bf16, F16x2, Bf16x2],
+        (a: T) => Signed::neg;
+
+    Abs "abs": "the number without its sign; the least integer stays as it is",
+        ptx "abs.{s32,s64,f32,f16,bf16,f16x2,bf16x2}",
+        types [I32, I64, F32, F16, Bf16, F16x2, Bf16x2],
+        (a: T) => Signed::abs;
+
+    Min "min": "the lesser; of a NaN and a number the number; −0 is less than +0",
+        ptx "min.{u16,u32,s32,u64,s64,f32,f16,bf16,f16x2,bf16x2}",
+        types [U16, U32, I32, U64, I64, F32, F16, Bf16, F16x2, Bf16x2],
+        (a: T, b: T) => Number::min;
+
+    Max "max": "the greater; of a NaN and a number the number; −0 is less than +0",
+        ptx "max.{u16,u32,s32,u64,s64,f32,f16,bf16,f16x2,bf16x2}",
+        types [U16, U32, I32, U64, I64, F32, F16, Bf16, F16x2, Bf16x2],
+        (a: T, b: T) => Number::max;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lanes::Narrow;
+    use crate::lanes::fake::{Warp, arg, eval, ptx, reg};
+    use crate::target::Target;
+    use crate::types::{Bf16x2, F16x2};
+    use half::{bf16, f16};
+
+    const TINY: f32 = f32::from_bits(1);
+    const NAN: u32 = 0x7fff_ffff;
+
+    macro_rules! binary {
+        ($name:ident, $ty:ident) => {
+            $name {
+                ty: Type::$ty,
+                dst: reg(0),
+                a: arg(1),
+                b: arg(2),
+            }
+        };
+    }
+    macro_rules! ternary {
+        ($name:ident, $ty:ident) => {
+            $name {
+                ty: Type::$ty,
+                dst: reg(0),
+                a: arg(1),
+                b: arg(2),
+                c: arg(3),
+            }
+        };
+    }
+    macro_rules! unary {
+        ($name:ident, $ty:ident) => {
+            $name {
+                ty: Type::$ty,
+                dst: reg(0),
+                a: arg(1),
+            }
+        };
+    }
+
+    fn f32s(op: &impl Instr, rows: &[[f32; 2]]) -> Vec<u32> {
+        eval(op, rows)
+    }
+    fn bits(x: f32) -> u32 {
+        x.to_bits()
+    }
+
+    #[test]
+    fn a_mov_writes_only_active_lanes() {
+        let mov = |ty| Mov {
+            ty,
+            dst: reg(0),
+            src: arg(1),
+        };
+        let warp = Warp::new().with(1, &[7u64 << 40; 32]).with_active(0b101);
+        let got = warp.run(&mov(Type::U64)).read::<u64>(0);
+        assert_eq!(got[..4], [7 << 40, 0, 7 << 40, 0]);
+        let warp = Warp::new().with_pred(1, 0xf0).with_active(0x33);
+        assert_eq!(warp.run(&mov(Type::Pred)).read_pred(0), 0x30);
+    }
+
+    #[test]
+    fn a_mov_prints_its_width() {
+        let mov = |ty, src| ptx(&Mov { ty, dst: reg(0), src }).join("; ");
+        assert_eq!(mov(Type::U8, arg(1)), "mov.b16 %0, %1");
+        assert_eq!(mov(Type::Bf16x2, arg(1)), "mov.b32 %0, %1");
+        assert_eq!(mov(Type::F32, Operand::imm(1f32)), "mov.b32 %0, 0f3F800000");
+        assert_eq!(mov(Type::Pred, arg(1)), "mov.pred %0, %1");
+        assert_eq!(mov(Type::Pred, Operand::imm(true)), "setp.ne.u32 %0, 1, 0");
+    }
+
+    #[test]
+    fn integers_wrap() {
+        assert_eq!(eval::<_, u16, 2>(&binary!(Add, U16), &[[0xffffu16, 2]]), [1]);
+        assert_eq!(eval::<_, u32, 2>(&binary!(Sub, U32), &[[1u32, 2]]), [u32::MAX]);
+        assert_eq!(eval::<_, i32, 2>(&binary!(Add, I32), &[[i32::MAX, 1]]), [i32::MIN]);
+        assert_eq!(eval::<_, u64, 2>(&binary!(Add, U64), &[[u64::MAX, 3]]), [2]);
+        assert_eq!(eval::<_, i64, 2>(&binary!(Sub, I64), &[[i64::MIN, 1]]), [i64::MAX]);
+        assert_eq!(eval::<_, u16, 2>(&binary!(Mul, U16), &[[0x1234u16, 0x100]]), [0x3400]);
+        let big = 0x1_0000_0001u64;
+        assert_eq!(eval::<_, u64, 2>(&binary!(Mul, U64), &[[big, big]]), [0x2_0000_0001]);
+        assert_eq!(eval::<_, i32, 2>(&binary!(Mul, I32), &[[-3, 7]]), [-21]);
+    }
+
+    #[test]
+    fn the_high_half_is_the_rest_of_the_product() {
+        let max = u32::MAX;
+        assert_eq!(eval::<_, u32, 2>(&binary!(MulHi, U32), &[[max, max]]), [max - 1]);
+        let hi = binary!(MulHi, I32);
+        let rows = [[i32::MIN, i32::MIN], [-1, 1], [i32::MIN, i32::MAX]];
+        assert_eq!(eval::<_, i32, 2>(&hi, &rows), [1 << 30, -1, -(1 << 30)]);
+        let hi = eval::<_, u64, 2>(&binary!(MulHi, U64), &[[u64::MAX, u64::MAX]]);
+        assert_eq!(hi, [u64::MAX - 1]);
+        assert_eq!(eval::<_, i64, 2>(&binary!(MulHi, I64), &[[i64::MIN, 2]]), [-1]);
+    }
+
+    #[test]
+    fn wide_products_are_whole() {
+        let max = u32::MAX;
+        let wide = eval::<_, u64, 2>(&binary!(MulWide, U32), &[[max, max]]);
+        assert_eq!(wide, [0xffff_fffe_0000_0001]);
+        let wide = eval::<_, i64, 2>(&binary!(MulWide, I32), &[[i32::MIN, i32::MIN], [-2, 3]]);
+        assert_eq!(wide, [1 << 62, -6]);
+        let warp = Warp::new()
+            .with(1, &[max, 2])
+            .with(2, &[max, 3])
+            .with(3, &[u64::MAX, u64::MAX]);
+        let got = warp.run(&ternary!(MadWide, U32)).read::<u64>(0);
+        assert_eq!(got[..2], [0xffff_fffe_0000_0000, 5]);
+    }
+
+    #[test]
+    fn mad_wraps() {
+        let got = eval::<_, u32, 3>(&ternary!(Mad, U32), &[[1 << 31, 2, 9], [5, 6, 7]]);
+        assert_eq!(got, [9, 37]);
+        let got = eval::<_, i64, 3>(&ternary!(Mad, I64), &[[i64::MAX, 1, 1], [-5, 6, 7]]);
+        assert_eq!(got, [i64::MIN, -23]);
+    }
+
+    #[test]
+    fn integer_division_cuts_and_a_zero_divisor_gives_all_ones() {
+        let rows = [[7, 2], [-7, 2], [7, -2], [i32::MIN, -1], [5, 0], [-5, 0]];
+        assert_eq!(eval::<_, i32, 2>(&binary!(Div, I32), &rows), [3, -3, -3, i32::MIN, -1, -1]);
+        assert_eq!(eval::<_, i32, 2>(&binary!(Rem, I32), &rows), [1, -1, 1, 0, -1, -1]);
+        let rows = [[u64::MAX, 10], [3, 0]];
+        assert_eq!(eval::<_, u64, 2>(&binary!(Div, U64), &rows), [u64::MAX / 10, u64::MAX]);
+        assert_eq!(eval::<_, u64, 2>(&binary!(Rem, U64), &rows), [5, u64::MAX]);
+    }
+
+    #[test]
+    fn f32_rounds_to_even_and_keeps_subnormals() {
+        let half_ulp = f32::EPSILON / 2.0;
+        let got = f32s(
+            &binary!(Add, F32),
+            &[
+                [1.0, half_ulp],                       // tie, down to even
+                [1.0 + f32::EPSILON, half_ulp],        // tie, up to even
+                [1.0, half_ulp * (1.0 + f32::EPSILON)], // just above the tie
+                [TINY, TINY],
+                [f32::MAX, f32::MAX],
+                [-0.0, -0.0],
+                [-0.0, 0.0],
+            ],
+        );
+        assert_eq!(got, [0x3f80_0000, 0x3f80_0002, 0x3f80_0001, 2, 0x7f80_0000, 1 << 31, 0]);
+        let got = f32s(&binary!(Sub, F32), &[[1.0, 1.0], [f32::MIN_POSITIVE, TINY]]);
+        assert_eq!(got, [0, 0x007f_ffff]);
+        let got = f32s(&binary!(Mul, F32), &[[TINY, 0.5], [TINY, 1.5], [TINY, -0.75], [3.0, -0.0]]);
+        assert_eq!(got, [0, 2, 1 << 31 | 1, 1 << 31]);
+        let got = f32s(&binary!(Div, F32), &[[1.0, 3.0], [1.0, -0.0], [TINY, 2.0], [2.0, f32::INFINITY]]);
+        assert_eq!(got, [0x3eaa_aaab, bits(f32::NEG_INFINITY), 0, 0]);
+    }
+
+    #[test]
+    fn every_nan_is_the_hardware_s() {
+        let (inf, nan) = (f32::INFINITY, f32::from_bits(0xffc1_2345));
+        assert_eq!(f32s(&binary!(Add, F32), &[[inf, -inf], [nan, 1.0]]), [NAN; 2]);
+        assert_eq!(f32s(&binary!(Sub, F32), &[[inf, inf], [1.0, nan]]), [NAN; 2]);
+        assert_eq!(f32s(&binary!(Mul, F32), &[[inf, 0.0], [nan, nan]]), [NAN; 2]);
+        assert_eq!(f32s(&binary!(Div, F32), &[[0.0, 0.0], [inf, inf]]), [NAN; 2]);
+        let got = eval::<_, u32, 3>(&ternary!(Fma, F32), &[[inf, 0.0, 1.0], [1.0, 1.0, nan]]);
+        assert_eq!(got, [NAN; 2]);
+        let half = |x: u16| f16::from_bits(x);
+        let got = eval::<_, u16, 2>(&binary!(Sub, F16), &[[half(0x7c00), half(0x7c00)]]);
+        assert_eq!(got, [0x7fff]);
+        let got = eval::<_, u16, 2>(&binary!(Mul, Bf16), &[[bf16::INFINITY, bf16::ZERO]]);
+        assert_eq!(got, [0x7fff]);
+    }
+
+    #[test]
+    fn fma_rounds_once() {
+        // (1 + 2^-12)² = 1 + 2^-11 + 2^-24; rounded first, the last term would be lost.
+        let x = 1.0 + 2f32.powi(-12);
+        let row = [x, x, -(1.0 + 2f32.powi(-11))];
+        assert_eq!(eval::<_, f32, 3>(&ternary!(Fma, F32), &[row]), [2f32.powi(-24)]);
+        // (1 + 2^-6)² = 1 + 2^-5 + 2^-12 in f16.
+        let x = f16::from_f32(1.0 + 2f32.powi(-6));
+        let row = [x, x, f16::from_f32(-(1.0 + 2f32.powi(-5)))];
+        assert_eq!(eval::<_, f16, 3>(&ternary!(Fma, F16), &[row]), [f16::from_f32(2f32.powi(-12))]);
+    }
+
+    #[test]
+    fn pairs_work_by_halves() {
+        let pair = |lo: f32, hi: f32| F16x2::new(f16::round(lo), f16::round(hi));
+        let (a, b, c) = (pair(1.5, -2.0), pair(0.25, 8.0), pair(-1.0, 100.0));
+        let run = |op: &dyn Fn() -> Vec<F16x2>| op()[0];
+        assert_eq!(run(&|| eval(&binary!(Add, F16x2), &[[a, b]])), pair(1.75, 6.0));
+        assert_eq!(run(&|| eval(&binary!(Sub, F16x2), &[[a, b]])), pair(1.25, -10.0));
+        assert_eq!(run(&|| eval(&binary!(Mul, F16x2), &[[a, b]])), pair(0.375, -16.0));
+        assert_eq!(run(&|| eval(&binary!(Min, F16x2), &[[a, b]])), pair(0.25, -2.0));
+        assert_eq!(run(&|| eval(&binary!(Max, F16x2), &[[a, b]])), pair(1.5, 8.0));
+        assert_eq!(run(&|| eval(&ternary!(Fma, F16x2), &[[a, b, c]])), pair(-0.625, 84.0));
+        assert_eq!(run(&|| eval(&unary!(Neg, F16x2), &[[a]])), pair(-1.5, 2.0));
+        let pair = |lo: f32, hi: f32| Bf16x2::new(bf16::round(lo), bf16::round(hi));
+        let got = eval::<_, Bf16x2, 3>(
+            &ternary!(Fma, Bf16x2),
+            &[[pair(1.0, 2.0), pair(3.0, 4.0), pair(5.0, -6.0)]],
+        );
+        assert_eq!(got, [pair(8.0, 2.0)]);
+        let got = eval::<_, Bf16x2, 1>(&unary!(Abs, Bf16x2), &[[pair(-3.0, 4.0)]]);
+        assert_eq!(got, [pair(3.0, 4.0)]);
+    }
+
+    #[test]
+    fn min_and_max_prefer_numbers_and_order_zeros() {
+        let nan = f32::from_bits(0xffc0_0001);
+        let rows = [[1.0, 2.0], [-0.0, 0.0], [0.0, -0.0], [nan, 3.0], [4.0, nan], [nan, nan], [-1.0, -2.0]];
+        let got = f32s(&binary!(Min, F32), &rows);
+        assert_eq!(got, [bits(1.0), 1 << 31, 1 << 31, bits(3.0), bits(4.0), NAN, bits(-2.0)]);
+        let got = f32s(&binary!(Max, F32), &rows);
+        assert_eq!(got, [bits(2.0), 0, 0, bits(3.0), bits(4.0), NAN, bits(-1.0)]);
+        let rows = rows.map(|r| r.map(f16::round));
+        let got = eval::<_, u16, 2>(&binary!(Max, F16), &rows);
+        assert_eq!(got, [0x4000, 0, 0, 0x4200, 0x4400, 0x7fff, 0xbc00]);
+        let rows = rows.map(|r| r.map(|h| bf16::round(h.widen())));
+        let got = eval::<_, u16, 2>(&binary!(Min, Bf16), &rows);
+        assert_eq!(got, [0x3f80, 0x8000, 0x8000, 0x4040, 0x4080, 0x7fff, 0xc000]);
+        assert_eq!(eval::<_, i32, 2>(&binary!(Min, I32), &[[-1, 1]]), [-1]);
+        assert_eq!(eval::<_, u32, 2>(&binary!(Min, U32), &[[u32::MAX, 1]]), [1]);
+        assert_eq!(eval::<_, u16, 2>(&binary!(Max, U16), &[[0x8000u16, 1]]), [0x8000]);
+    }
+
+    #[test]
+    fn the_sign_turns_or_goes() {
+        assert_eq!(eval::<_, i32, 1>(&unary!(Neg, I32), &[[5], [i32::MIN]]), [-5, i32::MIN]);
+        assert_eq!(eval::<_, i64, 1>(&unary!(Abs, I64), &[[-5], [i64::MIN]]), [5, i64::MIN]);
+        assert_eq!(eval::<_, u32, 1>(&unary!(Neg, F32), &[[0f32], [-TINY]]), [1 << 31, 1]);
+        assert_eq!(eval::<_, f32, 1>(&unary!(Abs, F32), &[[-2.5f32]]), [2.5]);
+        assert_eq!(eval::<_, u16, 1>(&unary!(Neg, Bf16), &[[bf16::ONE]]), [0xbf80]);
+    }
+
+    #[test]
+    fn instructions_are_spelled_as_ptx_wants_them() {
+        let two = |op: &dyn Fn() -> Vec<String>, want: &str| assert_eq!(op().join("; "), want);
+        two(&|| ptx(&binary!(Add, U32)), "add.u32 %0, %1, %2");
+        two(&|| ptx(&binary!(Add, F32)), "add.rn.f32 %0, %1, %2");
+        two(&|| ptx(&binary!(Sub, Bf16x2)), "sub.rn.bf16x2 %0, %1, %2");
+        two(&|| ptx(&binary!(Mul, I64)), "mul.lo.s64 %0, %1, %2");
+        two(&|| ptx(&binary!(Mul, F16)), "mul.rn.f16 %0, %1, %2");
+        two(&|| ptx(&binary!(MulHi, I32)), "mul.hi.s32 %0, %1, %2");
+        two(&|| ptx(&binary!(MulWide, U32)), "mul.wide.u32 %0, %1, %2");
+        two(&|| ptx(&ternary!(Mad, U64)), "mad.lo.u64 %0, %1, %2, %3");
+        two(&|| ptx(&ternary!(MadWide, I32)), "mad.wide.s32 %0, %1, %2, %3");
+        two(&|| ptx(&ternary!(Fma, Bf16)), "fma.rn.bf16 %0, %1, %2, %3");
+        two(&|| ptx(&binary!(Div, I32)), "div.s32 %0, %1, %2");
+        two(&|| ptx(&binary!(Div, F32)), "div.rn.f32 %0, %1, %2");
+        two(&|| ptx(&binary!(Min, Bf16)), "min.bf16 %0, %1, %2");
+        two(&|| ptx(&unary!(Abs, I32)), "abs.s32 %0, %1");
+        // Narrow floats have no constants.
+        let add = |ty, b| {
+            ptx(&Add {
+                ty,
+                dst: reg(0),
+                a: arg(1),
+                b,
+            })
+        };
+        two(&|| add(Type::F32, Operand::imm(2f32)), "add.rn.f32 %0, %1, 0f40000000");
+        two(&|| add(Type::F16, Operand::imm(f16::ONE)), "mov.b16 %t0, 0x3c00; add.rn.f16 %0, %1, %t0");
+    }
+
+    #[test]
+    fn a_type_an_op_does_not_take_is_refused_in_words() {
+        let op = binary!(Div, F16);
+        assert_eq!(
+            op.legal(&Target::SM_90A),
+            Err("div takes u32, i32, u64, i64, f32, not f16".into())
+        );
+        assert_eq!(Warp::new().fault(&op).text, "the op does not take f16");
+        assert_eq!(binary!(Div, F32).legal(&Target::SM_90A), Ok(()));
+    }
+
+    /// Every type an op takes is one of those its row of the table shows.
+    #[test]
+    fn the_table_shows_every_legal_type() {
+        fn check<I: Instr>(of: impl Fn(Type) -> I) {
+            use Type::*;
+            let all = [
+                Pred, U8, U16, U32, I32, U64, I64, F32, F16, Bf16, Tf32, F16x2, Bf16x2, E4m3x4, E5m2x4,
+            ];
+            let (_, choices) = I::INFO.ptx.rsplit_once(".{").unwrap_or_default();
+            let choices: Vec<_> = choices.trim_end_matches('}').split(',').collect();
+            let legal = all.map(&of).into_iter().filter(|op| op.legal(&Target::SM_90A).is_ok());
+            let mut seen = Vec::new();
+            for op in legal {
+                let line = ptx(&op).pop().unwrap_or_default();
+                let mnemonic = line.split(' ').next().unwrap_or_default();
+                let suffix = mnemonic.rsplit('.').next().unwrap_or_default().to_owned();
+                assert!(choices.contains(&&*suffix), "{line} is not in {}", I::INFO.ptx);
+                seen.push(suffix);
+            }
+            assert!(choices.iter().all(|c| seen.contains(&(*c).to_owned())), "{}", I::INFO.ptx);
+        }
+        macro_rules! each {
+            ($($name:ident($($arg:ident),*))*) => {$(
+                check(|ty| $name { ty, dst: reg(0), $($arg: arg(1)),* });
+            )*};
+        }
+        use crate::ops::bits::*;
+        each! {
+            Add(a, b) Sub(a, b) Mul(a, b) MulHi(a, b) MulWide(a, b) Mad(a, b, c) MadWide(a, b, c)
+            Fma(a, b, c) Div(a, b) Rem(a, b) Neg(a) Abs(a) Min(a, b) Max(a, b)
+            And(a, b) Or(a, b) Xor(a, b) Not(a) Shl(a, b) Shr(a, b) Popc(a) Clz(a) Bfe(a, pos, len)
+        }
+    }
+}

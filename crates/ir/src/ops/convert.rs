@@ -1,0 +1,294 @@
+//! Numbers from one type to another, and the bits of one register as another's.
+
+use super::arith::{copy, register_bits};
+use super::{Exactness, Info, Instr};
+use crate::lanes::{Narrow, lane_types, map1, map2, no_such_type};
+use crate::machine::{Asm, Effects, Exec, Lane, Machine, Step};
+use crate::target::Target;
+use crate::types::{Bf16x2, F16x2, Tf32, Type};
+use crate::value::{Operand, RegId};
+use half::{bf16, f16};
+
+/// The same number in another type, as near as that type comes.
+///
+/// Integers widen by the sign of `from` and narrow by dropping high bits.
+/// To a float they round to nearest even. From `F32` to an integer the number
+/// is cut towards zero and held within the type; a NaN becomes 0. `F32` rounds
+/// to `F16` and `Bf16` to nearest even, to `Tf32` to nearest with ties away
+/// from zero.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Cvt {
+    /// Type of the operand.
+    pub from: Type,
+    /// Type of the result.
+    pub to: Type,
+    /// Result.
+    pub dst: RegId,
+    /// Operand.
+    pub src: Operand,
+}
+
+impl Instr for Cvt {
+    const INFO: Info = Info {
+        name: "cvt",
+        ptx: "cvt{.rn,.rzi,.rna}.{u8,u16,u32,s32,u64,s64,f32,f16,bf16,tf32}.{u8,u16,u32,s32,u64,s64,f32,f16,bf16}",
+        doc: "the same number in another type, as near as that type comes",
+        exactness: Exactness::Exact,
+    };
+    fn name(&self) -> String {
+        format!("cvt.{}.{}", self.to, self.from)
+    }
+    fn effects(&self, e: &mut dyn Effects) {
+        e.def(self.dst);
+        e.arg(self.src, self.from);
+    }
+    fn asm(&self, a: &mut dyn Asm) {
+        use Type::{Bf16, F16, F32};
+        let (d, s) = (a.reg(self.dst), a.in_reg(self.src, self.from));
+        let (to, from) = (self.to.ptx(), self.from.ptx());
+        a.emit(match (self.from, self.to) {
+            (x, y) if x == y => format!("mov.{} {d}, {s}", register_bits(x)),
+            (Type::Tf32, F32) => format!("and.b32 {d}, {s}, {:#x}", !Tf32::UNUSED),
+            (F32, Type::Tf32) => format!("cvt.rna.{to}.{from} {d}, {s}"),
+            (F32, F16 | Bf16) => format!("cvt.rn.{to}.{from} {d}, {s}"),
+            (F32, y) if y.is_int() => format!("cvt.rzi.{to}.{from} {d}, {s}"),
+            (x, F32) if x.is_int() => format!("cvt.rn.{to}.{from} {d}, {s}"),
+            _ => format!("cvt.{to}.{from} {d}, {s}"),
+        });
+    }
+    fn exec<M: Machine>(&self, m: &mut M) -> Exec {
+        use Type::{Bf16, F16, F32};
+        let (d, s) = (self.dst, self.src);
+        match (self.from, self.to) {
+            (x, y) if x == y => copy(m, x, d, s),
+            (F32, F16) => map1(m, d, s, f16::round),
+            (F32, Bf16) => map1(m, d, s, bf16::round),
+            (F32, Type::Tf32) => map1(m, d, s, Tf32::round),
+            (F16, F32) => map1(m, d, s, f16::widen),
+            (Bf16, F32) => map1(m, d, s, bf16::widen),
+            (Type::Tf32, F32) => map1(m, d, s, Tf32::widen),
+            // Rust's `as` is PTX's cvt: wrap, round to nearest even, or cut and hold.
+            (from, to) => lane_types!(from, [U8, U16, U32, I32, U64, I64, F32], A => {
+                lane_types!(to, [U8, U16, U32, I32, U64, I64, F32], B => map1(m, d, s, |x: A| x as B))
+            }),
+        }
+        Ok(Step::Next)
+    }
+    fn legal(&self, _: &Target) -> Result<(), String> {
+        use Type::{F32, Pred};
+        let narrow = |t| matches!(t, Type::F16 | Type::Bf16 | Type::Tf32);
+        let whole = |t: Type| t.is_int() || t == F32;
+        match (self.from, self.to) {
+            (Pred, _) | (_, Pred) => {}
+            (x, y) if x == y || whole(x) && whole(y) => return Ok(()),
+            (F32, y) if narrow(y) => return Ok(()),
+            (x, F32) if narrow(x) => return Ok(()),
+            _ => {}
+        }
+        Err(format!(
+            "cvt goes between integers and f32, and between f32 and f16, bf16 or tf32; not from {} to {}",
+            self.from, self.to
+        ))
+    }
+}
+
+/// Two numbers side by side in one register.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Pack {
+    /// Type of the numbers.
+    pub from: Type,
+    /// Type of the pair: `F16x2` or `Bf16x2` from `F32` (rounded to nearest
+    /// even) or from its own halves, `U32` from `U16`, `U64` from `U32`.
+    pub to: Type,
+    /// Result.
+    pub dst: RegId,
+    /// The low half.
+    pub lo: Operand,
+    /// The high half.
+    pub hi: Operand,
+}
+
+impl Instr for Pack {
+    const INFO: Info = Info {
+        name: "pack",
+        ptx: "cvt.rn.{f16x2,bf16x2}.f32, mov.{b32,b64}",
+        doc: "two numbers side by side in one register, from f32 rounded to nearest even",
+        exactness: Exactness::Exact,
+    };
+    fn name(&self) -> String {
+        format!("pack.{}.{}", self.to, self.from)
+    }
+    fn effects(&self, e: &mut dyn Effects) {
+        e.def(self.dst);
+        e.arg(self.lo, self.from);
+        e.arg(self.hi, self.from);
+    }
+    fn asm(&self, a: &mut dyn Asm) {
+        let d = a.reg(self.dst);
+        let (lo, hi) = (a.in_reg(self.lo, self.from), a.in_reg(self.hi, self.from));
+        a.emit(match self.from {
+            Type::F32 => format!("cvt.rn.{}.f32 {d}, {hi}, {lo}", self.to.ptx()),
+            _ => format!("mov.{} {d}, {{{lo}, {hi}}}", self.to.bits()),
+        });
+    }
+    fn exec<M: Machine>(&self, m: &mut M) -> Exec {
+        let (d, lo, hi) = (self.dst, self.lo, self.hi);
+        match (self.from, self.to) {
+            (Type::F32, Type::F16x2) => {
+                map2(m, d, lo, hi, |lo, hi| F16x2::new(f16::round(lo), f16::round(hi)));
+            }
+            (Type::F32, Type::Bf16x2) => {
+                map2(m, d, lo, hi, |lo, hi| Bf16x2::new(bf16::round(lo), bf16::round(hi)));
+            }
+            (Type::U32, Type::U64) => {
+                map2(m, d, lo, hi, |lo: u32, hi: u32| u64::from(hi) << 32 | u64::from(lo));
+            }
+            _ if halves(self.to) == Some(self.from) => {
+                map2(m, d, lo, hi, |lo: u16, hi: u16| u32::from(hi) << 16 | u32::from(lo));
+            }
+            _ => return Err(no_such_type(self.to)),
+        }
+        Ok(Step::Next)
+    }
+    fn legal(&self, _: &Target) -> Result<(), String> {
+        pair_of("pack", self.from, self.to)
+    }
+}
+
+/// The two numbers of one register.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Unpack {
+    /// Type of the pair: `F16x2`, `Bf16x2`, `U32` or `U64`.
+    pub from: Type,
+    /// Type of the numbers: the pair's halves, or `F32` from `F16x2` or `Bf16x2` (exact).
+    pub to: Type,
+    /// The low half.
+    pub lo: RegId,
+    /// The high half.
+    pub hi: RegId,
+    /// The pair.
+    pub src: Operand,
+}
+
+impl Unpack {
+    fn split<T: Lane, R: Lane, M: Machine>(&self, m: &mut M, f: impl Fn(T) -> [R; 2]) {
+        map1(m, self.lo, self.src, |x| f(x)[0]);
+        map1(m, self.hi, self.src, |x| f(x)[1]);
+    }
+}
+
+impl Instr for Unpack {
+    const INFO: Info = Info {
+        name: "unpack",
+        ptx: "mov.{b32,b64}, cvt.f32.f16, shl.b32 with and.b32 for bf16x2 to f32",
+        doc: "the two numbers of one register, exact in f32",
+        exactness: Exactness::Exact,
+    };
+    fn name(&self) -> String {
+        format!("unpack.{}.{}", self.to, self.from)
+    }
+    fn effects(&self, e: &mut dyn Effects) {
+        e.def(self.lo);
+        e.def(self.hi);
+        e.arg(self.src, self.from);
+    }
+    fn asm(&self, a: &mut dyn Asm) {
+        let (lo, hi) = (a.reg(self.lo), a.reg(self.hi));
+        let s = a.in_reg(self.src, self.from);
+        match (self.from, self.to) {
+            // The upper half of an f32 is its bf16.
+            (Type::Bf16x2, Type::F32) => {
+                a.emit(format!("shl.b32 {lo}, {s}, 16"));
+                a.emit(format!("and.b32 {hi}, {s}, 0xffff0000"));
+            }
+            (Type::F16x2, Type::F32) => {
+                let halves = [a.temp(Type::F16), a.temp(Type::F16)];
+                a.emit(format!("mov.b32 {{{}}}, {s}", halves.join(", ")));
+                a.emit(format!("cvt.f32.f16 {lo}, {}", halves[0]));
+                a.emit(format!("cvt.f32.f16 {hi}, {}", halves[1]));
+            }
+            (from, _) => a.emit(format!("mov.{} {{{lo}, {hi}}}, {s}", from.bits())),
+        }
+    }
+    fn exec<M: Machine>(&self, m: &mut M) -> Exec {
+        match (self.from, self.to) {
+            (Type::F16x2, Type::F32) => self.split(m, |x: F16x2| x.split().map(f16::widen)),
+            (Type::Bf16x2, Type::F32) => self.split(m, |x: Bf16x2| x.split().map(bf16::widen)),
+            (Type::U64, Type::U32) => self.split(m, |x: u64| [x as u32, (x >> 32) as u32]),
+            _ if halves(self.from) == Some(self.to) => {
+                self.split(m, |x: u32| [x as u16, (x >> 16) as u16]);
+            }
+            _ => return Err(no_such_type(self.from)),
+        }
+        Ok(Step::Next)
+    }
+    fn legal(&self, _: &Target) -> Result<(), String> {
+        pair_of("unpack", self.to, self.from)
+    }
+}
+
+/// The type of the two halves of a pair.
+fn halves(pair: Type) -> Option<Type> {
+    match pair {
+        Type::F16x2 => Some(Type::F16),
+        Type::Bf16x2 => Some(Type::Bf16),
+        Type::U32 => Some(Type::U16),
+        Type::U64 => Some(Type::U32),
+        _ => None,
+    }
+}
+
+/// Refuses a pair that cannot be made of, or taken apart into, two of a type.
+fn pair_of(name: &str, half: Type, pair: Type) -> Result<(), String> {
+    let floats = half == Type::F32 && matches!(pair, Type::F16x2 | Type::Bf16x2);
+    if floats || halves(pair) == Some(half) {
+        return Ok(());
+    }
+    Err(format!(
+        "{name} takes pairs f16x2 and bf16x2 of their halves or f32, u32 of u16, u64 of u32; not {pair} of {half}"
+    ))
+}
+
+/// The bits of one type as another of the same width.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Bitcast {
+    /// Type of the operand.
+    pub from: Type,
+    /// Type of the result.
+    pub to: Type,
+    /// Result.
+    pub dst: RegId,
+    /// Operand.
+    pub src: Operand,
+}
+
+impl Instr for Bitcast {
+    const INFO: Info = Info {
+        name: "bitcast",
+        ptx: "mov.{b16,b32,b64}",
+        doc: "the bits of one type as another of the same width",
+        exactness: Exactness::Exact,
+    };
+    fn name(&self) -> String {
+        format!("bitcast.{}.{}", self.to, self.from)
+    }
+    fn effects(&self, e: &mut dyn Effects) {
+        e.def(self.dst);
+        e.arg(self.src, self.from);
+    }
+    fn asm(&self, a: &mut dyn Asm) {
+        let (d, s) = (a.reg(self.dst), a.in_reg(self.src, self.from));
+        a.emit(format!("mov.{} {d}, {s}", register_bits(self.from)));
+    }
+    fn exec<M: Machine>(&self, m: &mut M) -> Exec {
+        copy(m, self.from, self.dst, self.src);
+        Ok(Step::Next)
+    }
+    fn legal(&self, _: &Target) -> Result<(), String> {
+        let (from, to) = (self.from, self.to);
+        if from == Type::Pred || to == Type::Pred || from.bytes() != to.bytes() {
+            return Err(format!("bitcast takes types of one width, not {from} to {to}"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,177 @@
+//! 8×8 matrices of 16-bit elements between shared memory and registers, a whole warp at once.
+//!
+//! Lane `8j + r` gives the address of row `r` of matrix `j`; register `j` of
+//! lane `t` holds two neighbours of that matrix:
+//!
+//! ```text
+//! plain   row t/4, columns 2(t mod 4) and 2(t mod 4) + 1
+//! trans   column t/4, rows 2(t mod 4) and 2(t mod 4) + 1
+//! ```
+
+use super::control::whole_warp;
+use super::{Exactness, Info, Instr, Uniform};
+use crate::machine::{
+    Access, Asm, Completion, Effects, Exec, LaneBytes, Lanes, Machine, Mask, Memory, Proxy, Step,
+    Touch, WARP,
+};
+use crate::target::Target;
+use crate::types::Type;
+use crate::value::{At, Operand, Place, RegId};
+
+/// The lane that gives the row of half `half` of register `j` in lane `t`, and the column in it.
+fn element(j: usize, t: usize, half: usize, trans: bool) -> (usize, usize) {
+    let (a, b) = (t / 4, 2 * (t % 4) + half);
+    let (row, col) = if trans { (b, a) } else { (a, b) };
+    (8 * j + row, col)
+}
+
+/// The lanes whose addresses `n` matrices use.
+fn lanes(n: usize) -> Mask {
+    Mask::MAX >> (WARP - 8 * n)
+}
+
+/// The access of `n` matrices.
+fn touch(at: Place, n: usize, access: Access) -> Touch {
+    Touch {
+        memory: Memory::Rows(at, 8 * n as u32),
+        access,
+        proxy: Proxy::Generic,
+        completion: Completion::Now,
+        multicast: None,
+    }
+}
+
+/// `.trans` or nothing.
+fn suffix(trans: bool) -> &'static str {
+    if trans { ".trans" } else { "" }
+}
+
+/// Refuses a number of matrices that does not exist, and a peer's memory.
+fn legal(name: &str, n: usize, at: &Place) -> Result<(), String> {
+    if ![1, 2, 4].contains(&n) {
+        return Err(format!("{name} moves 1, 2 or 4 matrices, not {n}"));
+    }
+    match at.peer {
+        None => Ok(()),
+        Some(_) => Err(format!("{name} takes a tile of the CTA itself, not of a peer")),
+    }
+}
+
+/// Loads 8×8 matrices.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LoadMatrix {
+    /// One register per matrix, two elements each (`u32`, or a packed pair).
+    pub dst: Vec<RegId>,
+    /// The address of a row of 16 bytes, lane by lane.
+    pub at: Place,
+    /// Transposed.
+    pub trans: bool,
+}
+
+impl Instr for LoadMatrix {
+    const INFO: Info = Info {
+        name: "load_matrix",
+        ptx: "ldmatrix.sync.aligned.m8n8.{x1,x2,x4}{.trans}.shared.b16",
+        doc: "loads 1, 2 or 4 matrices of 8×8 16-bit elements, spread over the warp",
+        exactness: Exactness::Exact,
+    };
+    fn name(&self) -> String {
+        format!("load_matrix.x{}{}", self.dst.len(), suffix(self.trans))
+    }
+    fn effects(&self, e: &mut dyn Effects) {
+        e.whole_warp();
+        self.dst.iter().for_each(|&r| e.def(r));
+        e.touch(&touch(self.at, self.dst.len(), Access::Read));
+    }
+    fn uniform(&self, _: Uniform) -> Uniform {
+        Uniform::Lane
+    }
+    fn asm(&self, a: &mut dyn Asm) {
+        let dst: Vec<_> = self.dst.iter().map(|&r| a.reg(r)).collect();
+        let at = a.address(&At::Shared(self.at));
+        a.emit(format!(
+            "ldmatrix.sync.aligned.m8n8.x{}{}.shared.b16 {{{}}}, [{at}]",
+            dst.len(),
+            suffix(self.trans),
+            dst.join(", ")
+        ));
+    }
+    fn exec<M: Machine>(&self, m: &mut M) -> Exec {
+        whole_warp(m, Self::INFO.name)?;
+        let rows = m.load(lanes(self.dst.len()), &At::Shared(self.at), 16)?;
+        for (j, &r) in self.dst.iter().enumerate() {
+            let pair: Lanes<u32> = std::array::from_fn(|t| {
+                let half = |h| {
+                    let (lane, col) = element(j, t, h, self.trans);
+                    u16::from_le_bytes([rows[lane][2 * col], rows[lane][2 * col + 1]])
+                };
+                u32::from(half(0)) | u32::from(half(1)) << 16
+            });
+            m.set(r, &pair);
+        }
+        Ok(Step::Next)
+    }
+    fn legal(&self, _: &Target) -> Result<(), String> {
+        legal(Self::INFO.name, self.dst.len(), &self.at)
+    }
+}
+
+/// Stores 8×8 matrices.
+#[derive(Clone, PartialEq, Debug)]
+pub struct StoreMatrix {
+    /// One register per matrix, two elements each (`u32`, or a packed pair).
+    pub src: Vec<Operand>,
+    /// The address of a row of 16 bytes, lane by lane.
+    pub at: Place,
+    /// Transposed.
+    pub trans: bool,
+}
+
+impl Instr for StoreMatrix {
+    const INFO: Info = Info {
+        name: "store_matrix",
+        ptx: "stmatrix.sync.aligned.m8n8.{x1,x2,x4}{.trans}.shared.b16",
+        doc: "stores 1, 2 or 4 matrices of 8×8 16-bit elements from all over the warp",
+        exactness: Exactness::Exact,
+    };
+    fn name(&self) -> String {
+        format!("store_matrix.x{}{}", self.src.len(), suffix(self.trans))
+    }
+    fn effects(&self, e: &mut dyn Effects) {
+        e.whole_warp();
+        e.touch(&touch(self.at, self.src.len(), Access::Write));
+        self.src.iter().for_each(|&o| e.arg(o, Type::U32));
+    }
+    fn asm(&self, a: &mut dyn Asm) {
+        let at = a.address(&At::Shared(self.at));
+        let src: Vec<_> = self.src.iter().map(|&o| a.in_reg(o, Type::U32)).collect();
+        a.emit(format!(
+            "stmatrix.sync.aligned.m8n8.x{}{}.shared.b16 [{at}], {{{}}}",
+            src.len(),
+            suffix(self.trans),
+            src.join(", ")
+        ));
+    }
+    fn exec<M: Machine>(&self, m: &mut M) -> Exec {
+        whole_warp(m, Self::INFO.name)?;
+        let mut rows: LaneBytes = [[0; 16]; WARP];
+        for (j, &o) in self.src.iter().enumerate() {
+            let pair = m.get::<u32>(o);
+            for (t, &both) in pair.iter().enumerate() {
+                for half in 0..2 {
+                    let (lane, col) = element(j, t, half, self.trans);
+                    let bits = (both >> (16 * half)) as u16;
+                    rows[lane][2 * col..2 * col + 2].copy_from_slice(&bits.to_le_bytes());
+                }
+            }
+        }
+        m.store(lanes(self.src.len()), &At::Shared(self.at), 16, &rows)?;
+        Ok(Step::Next)
+    }
+    fn legal(&self, target: &Target) -> Result<(), String> {
+        if target.capability < (9, 0) {
+            return Err(format!("{} has no stmatrix", target.name));
+        }
+        legal(Self::INFO.name, self.src.len(), &self.at)
+    }
+}

@@ -1,0 +1,174 @@
+//! Ops: one PTX instruction, or a fixed little sequence, declared once.
+//!
+//! An op is one struct. Beside it, in the same file: its PTX spelling
+//! ([`Instr::asm`]), its meaning on the CPU ([`Instr::exec`]) with the
+//! exactness it promises, what it touches ([`Instr::effects`]) and where it is
+//! legal ([`Instr::legal`]). To add an instruction is to add a struct to a
+//! group's file and its name to the list below.
+
+use crate::machine::{Asm, Effects, Exec, Machine};
+use crate::target::Target;
+
+pub mod arith;
+pub mod atomic;
+pub mod bits;
+pub mod bulk;
+pub mod cluster;
+pub mod compare;
+pub mod control;
+pub mod convert;
+pub mod math;
+pub mod matrix;
+pub mod mbarrier;
+pub mod memory;
+pub mod special;
+pub mod tensor;
+pub mod warp;
+pub mod wgmma;
+
+/// How close the CPU meaning is to the hardware's.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Exactness {
+    /// Bit for bit.
+    Exact,
+    /// Within a stated bound.
+    Within(&'static str),
+    /// The value is the machine's own (clocks, SM numbers).
+    Machine,
+}
+
+/// What the op table says of an op.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Info {
+    /// The op's name in the text form.
+    pub name: &'static str,
+    /// The PTX instruction, with its choices in braces.
+    pub ptx: &'static str,
+    /// What it does, in one sentence.
+    pub doc: &'static str,
+    /// How close the CPU comes.
+    pub exactness: Exactness,
+}
+
+/// What every op says of itself.
+pub trait Instr: Clone {
+    /// Its row of the op table.
+    const INFO: Info;
+
+    /// Its name with types and variants, for the text form: `add.f32`.
+    fn name(&self) -> String;
+
+    /// Registers, memory and synchronisation it touches.
+    fn effects(&self, e: &mut dyn Effects);
+
+    /// Its PTX.
+    fn asm(&self, a: &mut dyn Asm);
+
+    /// Its meaning for the active lanes of a warp.
+    fn exec<M: Machine>(&self, m: &mut M) -> Exec;
+
+    /// Why a target cannot run it, as a sentence.
+    fn legal(&self, _target: &Target) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// The PTX version it needs at least.
+    fn ptx_version(&self) -> (u32, u32) {
+        (8, 0)
+    }
+
+    /// Which threads agree on its results, if all agree on its operands as far as `operands`.
+    ///
+    /// A function of its operands alone keeps the default; an op that reads
+    /// the lane, moves values between lanes or races says what it gives.
+    fn uniform(&self, operands: Uniform) -> Uniform {
+        operands
+    }
+}
+
+/// Threads that agree on a value, from few to many.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub enum Uniform {
+    /// Each lane may have its own.
+    Lane,
+    /// The lanes of a warp agree.
+    Warp,
+    /// The warps of a warpgroup agree.
+    Warpgroup,
+    /// The threads of the CTA that run the statement agree.
+    Cta,
+}
+
+macro_rules! ops {
+    ($($group:ident { $($name:ident),* $(,)? })*) => {
+        /// Any op.
+        #[derive(Clone, PartialEq, Debug)]
+        pub enum Op {
+            $($(
+                #[doc = concat!("See [`", stringify!($group), "::", stringify!($name), "`].")]
+                $name($group::$name),
+            )*)*
+        }
+
+        $($(
+            impl From<$group::$name> for Op {
+                fn from(o: $group::$name) -> Self { Op::$name(o) }
+            }
+        )*)*
+
+        impl Op {
+            /// See [`Instr::name`].
+            pub fn name(&self) -> String { match self { $($(Op::$name(o) => o.name(),)*)* } }
+            /// The op's row of the op table.
+            pub fn info(&self) -> Info { match self { $($(Op::$name(_) => $group::$name::INFO,)*)* } }
+            /// See [`Instr::effects`].
+            pub fn effects(&self, e: &mut dyn Effects) { match self { $($(Op::$name(o) => o.effects(e),)*)* } }
+            /// See [`Instr::asm`].
+            pub fn asm(&self, a: &mut dyn Asm) { match self { $($(Op::$name(o) => o.asm(a),)*)* } }
+            /// See [`Instr::exec`].
+            #[inline]
+            pub fn exec<M: Machine>(&self, m: &mut M) -> Exec { match self { $($(Op::$name(o) => o.exec(m),)*)* } }
+            /// See [`Instr::legal`].
+            pub fn legal(&self, t: &Target) -> Result<(), String> { match self { $($(Op::$name(o) => o.legal(t),)*)* } }
+            /// See [`Instr::ptx_version`].
+            pub fn ptx_version(&self) -> (u32, u32) { match self { $($(Op::$name(o) => o.ptx_version(),)*)* } }
+            /// See [`Instr::uniform`].
+            pub fn uniform(&self, operands: Uniform) -> Uniform { match self { $($(Op::$name(o) => o.uniform(operands),)*)* } }
+        }
+
+        /// Every op there is: its group and its row of the table.
+        pub const TABLE: &[(&str, Info)] = &[$($((stringify!($group), $group::$name::INFO),)*)*];
+    };
+}
+
+ops! {
+    arith { Mov, Add, Sub, Mul, MulHi, MulWide, Mad, MadWide, Fma, Div, Rem, Neg, Abs, Min, Max }
+    bits { And, Or, Xor, Not, Shl, Shr, Lop3, Prmt, Bfe, Bfi, Shf, Popc, Clz }
+    compare { Setp, Select, PredAnd, PredOr, PredNot }
+    convert { Cvt, Pack, Unpack, Bitcast }
+    math { Ex2, Lg2, Rcp, Rsqrt, Sqrt, Tanh }
+    warp { Shuffle, Vote, Ballot, WarpSync }
+    special { ReadSpecial, ReadParam }
+    memory { Load, Store, Fence }
+    atomic { Atomic, LoadAcquire, StoreRelease, RedRelease }
+    mbarrier { MbarrierInit, MbarrierInval, MbarrierArrive, MbarrierExpectTx, MbarrierWait, MbarrierTest }
+    bulk { BulkLoad, BulkStore, BulkCommit, BulkWait }
+    tensor { TensorLoad, TensorStore, TensorPrefetch }
+    wgmma { Wgmma, WgmmaFence, WgmmaCommit, WgmmaWait }
+    matrix { LoadMatrix, StoreMatrix }
+    cluster { ClusterArrive, ClusterWait }
+    control { CtaSync, NamedSync, NamedArrive, SetMaxRegs, Nanosleep, Trap }
+}
+
+/// Refuses a type an instruction does not have.
+pub(crate) fn only(
+    name: &str,
+    ty: crate::types::Type,
+    legal: &[crate::types::Type],
+) -> Result<(), String> {
+    if legal.contains(&ty) {
+        return Ok(());
+    }
+    let names: Vec<_> = legal.iter().map(|t| t.name()).collect();
+    Err(format!("{name} takes {}, not {ty}", names.join(", ")))
+}

@@ -1,0 +1,147 @@
+//! What the machine and the launch tell a thread.
+
+use super::{Exactness, Info, Instr, Uniform};
+use crate::lanes::no_such_type;
+use crate::machine::{
+    Asm, Axis, Effects, Exec, Fault, FaultKind, Machine, Mask, Special, Step, WARP,
+};
+use crate::target::Target;
+use crate::types::Type;
+use crate::value::{ParamId, RegId};
+
+/// Reads a special register.
+///
+/// [`Special::WarpId`] must be reached by whole warps: it is handed from lane 0
+/// to the others, so that ptxas knows it to be the same in all of them.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ReadSpecial {
+    /// Result: `U32`, or `U64` for [`Special::GlobalTimer`].
+    pub dst: RegId,
+    /// Which one.
+    pub which: Special,
+}
+
+impl ReadSpecial {
+    /// The name in the text form, and the special register it is read from.
+    fn names(&self) -> (&'static str, &'static str) {
+        match self.which {
+            Special::Tid => ("tid", "%tid.x"),
+            Special::LaneId => ("lane_id", "%laneid"),
+            Special::WarpId => ("warp_id", "%tid.x"),
+            Special::CtaId(Axis::X) => ("cta_id.x", "%ctaid.x"),
+            Special::CtaId(Axis::Y) => ("cta_id.y", "%ctaid.y"),
+            Special::CtaId(Axis::Z) => ("cta_id.z", "%ctaid.z"),
+            Special::GridDim(Axis::X) => ("grid_dim.x", "%nctaid.x"),
+            Special::GridDim(Axis::Y) => ("grid_dim.y", "%nctaid.y"),
+            Special::GridDim(Axis::Z) => ("grid_dim.z", "%nctaid.z"),
+            Special::ClusterRank => ("cluster_rank", "%cluster_ctarank"),
+            Special::ClusterSize => ("cluster_size", "%cluster_nctarank"),
+            Special::ClusterId => ("cluster_id", "%clusterid.x"),
+            Special::GridClusters => ("grid_clusters", "%nclusterid.x"),
+            Special::SmId => ("sm_id", "%smid"),
+            Special::Clock => ("clock", "%clock"),
+            Special::GlobalTimer => ("global_timer", "%globaltimer"),
+        }
+    }
+}
+
+impl Instr for ReadSpecial {
+    const INFO: Info = Info {
+        name: "special",
+        ptx: "mov.{u32,u64} from %tid.x, %laneid, %ctaid, %nctaid, %cluster_ctarank, %cluster_nctarank, %clusterid.x, %nclusterid.x, %smid, %clock, %globaltimer",
+        doc: "reads a special register: thread, lane, warp, CTA, cluster, SM, clocks",
+        exactness: Exactness::Machine,
+    };
+    fn name(&self) -> String {
+        format!("special.{}", self.names().0)
+    }
+    fn effects(&self, e: &mut dyn Effects) {
+        if self.which == Special::WarpId {
+            e.whole_warp();
+        }
+        e.def(self.dst);
+    }
+    fn uniform(&self, _: Uniform) -> Uniform {
+        match self.which {
+            Special::Tid | Special::LaneId | Special::Clock | Special::GlobalTimer => Uniform::Lane,
+            Special::WarpId => Uniform::Warp,
+            _ => Uniform::Cta,
+        }
+    }
+    fn asm(&self, a: &mut dyn Asm) {
+        let (d, (_, register)) = (a.reg(self.dst), self.names());
+        match self.which {
+            Special::WarpId => {
+                let [tid, warp] = [a.temp(Type::U32), a.temp(Type::U32)];
+                a.emit(format!("mov.u32 {tid}, {register}"));
+                a.emit(format!("shr.u32 {warp}, {tid}, 5"));
+                a.emit(format!("shfl.sync.idx.b32 {d}, {warp}, 0, 31, 0xffffffff"));
+            }
+            Special::GlobalTimer => a.emit(format!("mov.u64 {d}, {register}")),
+            _ => a.emit(format!("mov.u32 {d}, {register}")),
+        }
+    }
+    fn exec<M: Machine>(&self, m: &mut M) -> Exec {
+        if self.which == Special::WarpId && m.active() != Mask::MAX {
+            return Err(Fault::new(
+                FaultKind::Convergence,
+                format!("warp_id is read by whole warps; the active lanes are {:#010x}", m.active()),
+            ));
+        }
+        let v = m.special(self.which);
+        match self.which {
+            Special::GlobalTimer => m.set(self.dst, &v),
+            _ => m.set(self.dst, &v.map(|x| x as u32)),
+        }
+        Ok(Step::Next)
+    }
+}
+
+/// Reads a launch parameter: a number, or the address behind a pointer.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ReadParam {
+    /// Result.
+    pub dst: RegId,
+    /// Which parameter.
+    pub param: ParamId,
+    /// Its type; an address is `U64`.
+    pub ty: Type,
+}
+
+impl Instr for ReadParam {
+    const INFO: Info = Info {
+        name: "param",
+        ptx: "ld.param.{u8,b16,b32,b64}",
+        doc: "reads a launch parameter: a number, or an address",
+        exactness: Exactness::Exact,
+    };
+    fn name(&self) -> String {
+        format!("{}.{}", self.param, self.ty)
+    }
+    fn effects(&self, e: &mut dyn Effects) {
+        e.def(self.dst);
+    }
+    fn asm(&self, a: &mut dyn Asm) {
+        let (d, name) = (a.reg(self.dst), a.param(self.param));
+        // A u8 widens into its 16-bit register.
+        let suffix = if self.ty == Type::U8 { "u8" } else { self.ty.bits() };
+        a.emit(format!("ld.param.{suffix} {d}, [{name}]"));
+    }
+    fn exec<M: Machine>(&self, m: &mut M) -> Exec {
+        let bits = m.param(self.param);
+        match self.ty.bytes() {
+            1 => m.set(self.dst, &[bits as u8; WARP]),
+            2 => m.set(self.dst, &[bits as u16; WARP]),
+            4 => m.set(self.dst, &[bits as u32; WARP]),
+            8 => m.set(self.dst, &[bits; WARP]),
+            _ => return Err(no_such_type(self.ty)),
+        }
+        Ok(Step::Next)
+    }
+    fn legal(&self, _: &Target) -> Result<(), String> {
+        match self.ty {
+            Type::Pred => Err("a parameter has any type but pred".into()),
+            _ => Ok(()),
+        }
+    }
+}

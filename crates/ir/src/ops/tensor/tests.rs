@@ -1,0 +1,459 @@
+use super::*;
+use crate::job::fake::{Cta, GLOBAL, Rng, bar, view};
+use crate::lanes::fake::{arg, ptx};
+use crate::machine::BarAt;
+use crate::tensor_map::TensorMapDecl;
+use crate::types::DType;
+
+const BASE: u64 = GLOBAL + 64;
+
+/// A tile whose rows are those of the box: one panel.
+fn panel(rows: u32, inner: u32, element: u32, swizzle: Swizzle) -> TileLayout {
+    TileLayout {
+        element,
+        rows,
+        cols: inner,
+        swizzle,
+    }
+}
+
+/// A dense tensor with random bytes, its map, and a tile for the box at a byte that
+/// the swizzle does not divide.
+fn tensor(decl: TensorMapDecl, extents: &[u64]) -> (Cta, View) {
+    let map = TensorMapValue::dense(decl.clone(), BASE, extents);
+    map.check().unwrap();
+    let size = decl.dtype.bytes() as u32;
+    let total = extents.iter().product::<u64>() as usize * size as usize;
+    let inner = match &decl.mode {
+        MapMode::Tiled => decl.tile[0],
+        MapMode::Im2col { channels, .. } => *channels,
+    };
+    let rows = decl.bytes() / size / inner;
+    let mut cta = Cta::new(2, 64 + total + 64).tile(1024 + 128, panel(rows, inner, size, decl.swizzle));
+    cta.global = Rng(3).bytes(cta.global.len());
+    cta.maps.push(map);
+    (cta, view(0, 0, rows, 0, inner))
+}
+
+fn imm(coords: &[i32]) -> Vec<Operand> {
+    coords.iter().map(|&c| Operand::imm(c)).collect()
+}
+
+fn load(dst: View, coords: &[i32]) -> TensorLoad {
+    TensorLoad {
+        map: ParamId(0),
+        dst,
+        coords: imm(coords),
+        offsets: Vec::new(),
+        bar: bar(5),
+        multicast: None,
+        hint: None,
+    }
+}
+
+fn store(src: View, coords: &[i32]) -> TensorStore {
+    TensorStore {
+        map: ParamId(0),
+        src,
+        coords: imm(coords),
+        hint: None,
+    }
+}
+
+fn tiled(dtype: DType, tile: &[u32], swizzle: Swizzle) -> TensorMapDecl {
+    TensorMapDecl {
+        dtype,
+        tile: tile.to_vec(),
+        swizzle,
+        mode: MapMode::Tiled,
+    }
+}
+
+/// Every index of a box, the first dimension fastest.
+fn indices(sides: &[u32]) -> Vec<Vec<i64>> {
+    let total: u32 = sides.iter().product();
+    (0..total)
+        .map(|mut i| {
+            sides
+                .iter()
+                .map(|&s| {
+                    let x = i % s;
+                    i /= s;
+                    i64::from(x)
+                })
+                .collect()
+        })
+        .collect()
+}
+
+/// The byte of an element from the base, if it is inside.
+fn naive(extents: &[u64], size: usize, at: &[i64]) -> Option<usize> {
+    let mut byte = 0;
+    let mut stride = size;
+    for (&c, &e) in at.iter().zip(extents) {
+        if c < 0 || c as u64 >= e {
+            return None;
+        }
+        byte += c as usize * stride;
+        stride *= e as usize;
+    }
+    Some(byte)
+}
+
+/// Boxes of every rank, and tensors they do not divide.
+const CASES: &[(DType, &[u32], &[u64], Swizzle)] = &[
+    (DType::F32, &[32], &[100], Swizzle::None),
+    (DType::U8, &[64], &[160], Swizzle::B64),
+    (DType::Bf16, &[64, 24], &[136, 40], Swizzle::B128),
+    (DType::F16, &[32, 10], &[72, 17], Swizzle::B64),
+    (DType::F32, &[8, 9], &[20, 11], Swizzle::B32),
+    (DType::Bf16, &[64, 5, 3], &[72, 7, 4], Swizzle::B128),
+    (DType::U16, &[8, 3, 2, 2], &[24, 5, 3, 4], Swizzle::None),
+    (DType::I32, &[4, 2, 3, 2, 2], &[12, 3, 4, 3, 3], Swizzle::None),
+    (DType::F32, &[16, 2, 3, 2, 2], &[20, 3, 4, 3, 3], Swizzle::B64),
+];
+
+/// Coordinates before, across and beyond every side of a tensor.
+fn coordinates(tile: &[u32], extents: &[u64]) -> Vec<Vec<i32>> {
+    let mut rng = Rng(11);
+    let mut all = vec![vec![0; tile.len()]];
+    for _ in 0..40 {
+        let pick = |(&t, &e): (&u32, &u64)| rng.range(-i64::from(t) - 1, e as i64 + 2) as i32;
+        all.push(tile.iter().zip(extents).map(pick).collect());
+    }
+    all
+}
+
+#[test]
+fn a_load_of_any_rank_is_the_naive_loop_with_zeros_outside() {
+    for &(dtype, tile, extents, swizzle) in CASES {
+        let (mut cta, v) = tensor(tiled(dtype, tile, swizzle), extents);
+        let size = dtype.bytes();
+        for coords in coordinates(tile, extents) {
+            cta.run(&load(v, &coords));
+            assert_eq!(cta.jobs[0].done(), Done::Bytes(BarAt { cta: 0, slot: 5 }));
+            let bytes = tile.iter().product::<u32>() * size as u32;
+            assert_eq!(cta.complete(), [bytes], "zeros outside count as bytes");
+            for (i, at) in indices(tile).iter().enumerate() {
+                let at: Vec<_> = at.iter().zip(&coords).map(|(x, &c)| x + i64::from(c)).collect();
+                let byte = swizzle.apply(1024 + 128 + (i * size) as u32) as usize;
+                let got = &cta.shared[0][byte..byte + size];
+                match naive(extents, size, &at) {
+                    Some(b) => assert_eq!(got, &cta.global[64 + b..64 + b + size], "{tile:?} {coords:?} {at:?}"),
+                    None => assert!(got.iter().all(|&x| x == 0), "{tile:?} {coords:?} {at:?}"),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_store_of_any_rank_is_the_naive_loop_and_leaves_the_rest_alone() {
+    for &(dtype, tile, extents, swizzle) in CASES {
+        let (mut cta, v) = tensor(tiled(dtype, tile, swizzle), extents);
+        let size = dtype.bytes();
+        for coords in coordinates(tile, extents) {
+            let mut want = cta.global.clone();
+            for (i, at) in indices(tile).iter().enumerate() {
+                let at: Vec<_> = at.iter().zip(&coords).map(|(x, &c)| x + i64::from(c)).collect();
+                let byte = swizzle.apply(1024 + 128 + (i * size) as u32) as usize;
+                if let Some(b) = naive(extents, size, &at) {
+                    want[64 + b..64 + b + size].copy_from_slice(&cta.shared[0][byte..byte + size]);
+                }
+            }
+            cta.warp.active = 1 << 9;
+            cta.run(&store(v, &coords));
+            assert_eq!(cta.jobs[0].done(), Done::BulkGroup { lane: 9 });
+            cta.complete();
+            assert_eq!(cta.global, want, "{tile:?} {coords:?}");
+            cta.shared[0] = Rng(u64::from(coords[0] as u32) + 5).bytes(cta.shared[0].len());
+        }
+    }
+}
+
+#[test]
+fn strides_need_not_be_dense() {
+    let (mut cta, v) = tensor(tiled(DType::F32, &[4, 3], Swizzle::None), &[16, 8]);
+    cta.maps[0].strides[0] = 80;
+    cta.run(&load(v, &[2, 1]));
+    cta.complete();
+    for row in 0..3 {
+        let (at, from) = (1152 + 16 * row, 64 + 80 * (1 + row) + 8);
+        assert_eq!(cta.shared[0][at..at + 16], cta.global[from..from + 16]);
+    }
+}
+
+#[test]
+fn a_wide_swizzled_tile_is_filled_by_one_box_of_three_dimensions() {
+    let (rows, cols, extents) = (16u32, 128u32, [64u64, 16, 2]);
+    let (mut cta, _) = tensor(tiled(DType::Bf16, &[64, rows, 2], Swizzle::B128), &extents);
+    let layout = panel(rows, cols, 2, Swizzle::B128);
+    cta.tiles[0] = (2048, layout);
+    cta.run(&load(view(0, 0, rows, 0, cols), &[0, 0, 0]));
+    cta.complete();
+    for (row, col) in (0..rows).flat_map(|r| (0..cols).map(move |c| (r, c))) {
+        let at = 2048 + layout.offset(row, col) as usize;
+        let from = 64 + 2 * (col % 64 + 64 * (row + 16 * (col / 64))) as usize;
+        assert_eq!(cta.shared[0][at..at + 2], cta.global[from..from + 2], "{row} {col}");
+    }
+}
+
+#[test]
+fn part_of_the_rows_of_one_panel_is_a_view_to_copy_to() {
+    let (mut cta, _) = tensor(tiled(DType::Bf16, &[64, 8], Swizzle::B128), &[64, 16]);
+    let layout = panel(32, 128, 2, Swizzle::B128);
+    cta.tiles[0] = (1024, layout);
+    cta.run(&load(view(0, 16, 8, 64, 64), &[0, 3]));
+    cta.complete();
+    for (row, col) in (0..8).flat_map(|r| (0..64).map(move |c| (r, c))) {
+        let at = 1024 + layout.offset(16 + row, 64 + col) as usize;
+        let from = 64 + 2 * (col + 64 * (row + 3)) as usize;
+        assert_eq!(cta.shared[0][at..at + 2], cta.global[from..from + 2], "{row} {col}");
+    }
+}
+
+/// A convolution's window positions, listed one by one, W fastest.
+fn walk(extents: &[u64], lower: &[i32], upper: &[i32]) -> Vec<Vec<i64>> {
+    let sides: Vec<u32> = (0..lower.len())
+        .map(|i| (extents[i + 1] as i32 + upper[i] - lower[i]) as u32)
+        .chain([extents[lower.len() + 1] as u32 + 2])
+        .collect();
+    let mut all = indices(&sides);
+    for at in &mut all {
+        for (x, &lo) in at.iter_mut().zip(lower) {
+            *x += i64::from(lo);
+        }
+    }
+    all
+}
+
+#[test]
+fn an_im2col_load_gathers_what_a_convolution_reads() {
+    // (channels C, W, H, …, N), filter sides, padding, first channel.
+    type Case<'a> = (&'a [u64], &'a [u32], &'a [i32], i32);
+    let cases: [Case; 4] = [
+        (&[24, 9, 2], &[3], &[1], 0),
+        (&[24, 7, 5, 3], &[3, 3], &[1, 1], 8),
+        (&[16, 6, 5, 2], &[5, 3], &[2, 0], 16),
+        (&[16, 4, 3, 3, 2], &[3, 2, 3], &[1, 0, 1], -8),
+    ];
+    for (extents, filter, pad, channel) in cases {
+        // As CUTLASS sets them: positions are those of the output, at stride 1.
+        let lower: Vec<i32> = pad.iter().map(|&p| -p).collect();
+        let upper: Vec<i32> = filter.iter().zip(pad).map(|(&f, &p)| p - (f as i32 - 1)).collect();
+        let decl = TensorMapDecl {
+            dtype: DType::Bf16,
+            tile: Vec::new(),
+            swizzle: Swizzle::B32,
+            mode: MapMode::Im2col {
+                lower: lower.clone(),
+                upper: upper.clone(),
+                channels: 16,
+                pixels: 11,
+            },
+        };
+        let (mut cta, v) = tensor(decl, extents);
+        let positions = walk(extents, &lower, &upper);
+        for tap in indices(filter) {
+            for start in (0..positions.len() - 11).step_by(7) {
+                let mut coords = vec![channel];
+                coords.extend(positions[start].iter().map(|&x| x as i32));
+                let op = TensorLoad {
+                    offsets: tap.iter().map(|&t| Operand::Imm(t as u64)).collect(),
+                    ..load(v, &coords)
+                };
+                cta.run(&op);
+                assert_eq!(cta.complete(), [11 * 32]);
+                for pixel in 0..11 {
+                    for c in 0..16 {
+                        let mut at = vec![i64::from(channel) + c as i64];
+                        at.extend(&positions[start + pixel]);
+                        for (x, t) in at[1..].iter_mut().zip(&tap) {
+                            *x += t;
+                        }
+                        let byte = Swizzle::B32.apply(1152 + (32 * pixel + 2 * c) as u32) as usize;
+                        let got = &cta.shared[0][byte..byte + 2];
+                        match naive(extents, 2, &at) {
+                            Some(b) => assert_eq!(got, &cta.global[64 + b..64 + b + 2], "{at:?}"),
+                            None => assert_eq!(got, [0, 0], "{at:?}"),
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_multicast_arrives_at_the_same_place_of_every_receiver() {
+    let (mut cta, v) = tensor(tiled(DType::F32, &[32, 4], Swizzle::B128), &[64, 8]);
+    cta.warp.active = 1;
+    cta.run(&TensorLoad {
+        multicast: Some(Operand::Imm(3)),
+        ..load(v, &[0, 0])
+    });
+    let done: Vec<_> = cta.jobs.iter().map(Job::done).collect();
+    let want = [0, 1].map(|cta| Done::Bytes(BarAt { cta, slot: 5 }));
+    assert_eq!(done, want);
+    cta.complete();
+    assert_eq!(cta.shared[0][1152..1152 + 512], cta.shared[1][1152..1152 + 512]);
+}
+
+#[test]
+fn each_active_lane_issues_its_own_box() {
+    let (cta, v) = tensor(tiled(DType::F32, &[4], Swizzle::None), &[64]);
+    let mut cta = cta.tile(0, panel(1, 4, 4, Swizzle::None));
+    cta.warp = cta.warp.clone().with(1, &[0i32, 4, 8, 12]).with_active(0b1010);
+    cta.run(&TensorStore {
+        coords: vec![arg(1)],
+        ..store(v, &[0])
+    });
+    let mut to = Vec::new();
+    cta.jobs.iter().for_each(|j| j.writes(&mut |s| to.push(s)));
+    assert_eq!(to, [4, 12].map(|c| Span::Global(BASE + 4 * c, 16)));
+}
+
+#[test]
+fn faults_name_the_rule_and_the_value() {
+    let fault = |change: &dyn Fn(&mut Cta, &mut TensorLoad)| {
+        let (mut cta, v) = tensor(tiled(DType::Bf16, &[64, 8], Swizzle::B128), &[64, 8]);
+        cta.warp.active = 1;
+        let mut op = load(v, &[0, 0]);
+        change(&mut cta, &mut op);
+        let f = cta.fault(&op);
+        (f.kind, f.text)
+    };
+    let is = |got: (FaultKind, String), kind, text: &str| {
+        assert_eq!(got.0, kind, "{}", got.1);
+        assert!(got.1.contains(text), "{}", got.1);
+    };
+    is(
+        fault(&|_, op| op.coords.truncate(1)),
+        FaultKind::TensorMap,
+        "a tensor map of rank 2 takes 2 coordinates, not 1",
+    );
+    is(
+        fault(&|_, op| op.offsets.push(Operand::Imm(0))),
+        FaultKind::TensorMap,
+        "a tiled map of rank 2 takes 0 filter offsets, not 1",
+    );
+    is(
+        fault(&|_, op| op.dst.rows = 7),
+        FaultKind::TensorMap,
+        "it has 1024 bytes, the view 896",
+    );
+    is(
+        fault(&|cta, _| cta.tiles[0].1.swizzle = Swizzle::B64),
+        FaultKind::TensorMap,
+        "one layout, not swizzle 128B and swizzle 64B",
+    );
+    is(
+        fault(&|cta, _| cta.tiles[0].0 = 1024 + 64),
+        FaultKind::Misaligned,
+        "a tensor copy is a multiple of 128 bytes, not 0x440",
+    );
+    is(
+        fault(&|cta, op| {
+            cta.tiles[0].1 = panel(16, 128, 2, Swizzle::B128);
+            op.dst = view(0, 0, 4, 0, 128);
+        }),
+        FaultKind::TensorMap,
+        "all rows of several (64 columns each); this view has rows 0..4 of 16",
+    );
+    is(
+        fault(&|_, op| op.bar.peer = Some(Operand::Imm(1))),
+        FaultKind::Operand,
+        "in one CTA, not in those of rank 0 and 1",
+    );
+    is(
+        fault(&|_, op| op.multicast = Some(Operand::Imm(6))),
+        FaultKind::Operand,
+        "the 2 CTAs of the cluster; 0x6 does not",
+    );
+    is(
+        fault(&|cta, _| cta.maps[0].decl.tile = vec![32, 16]),
+        FaultKind::TensorMap,
+        "fills the span of 128 bytes, not 64 of them",
+    );
+}
+
+#[test]
+fn an_im2col_copy_starts_inside_its_window() {
+    let decl = TensorMapDecl {
+        dtype: DType::Bf16,
+        tile: Vec::new(),
+        swizzle: Swizzle::None,
+        mode: MapMode::Im2col {
+            lower: vec![-1, -1],
+            upper: vec![-1, -1],
+            channels: 8,
+            pixels: 4,
+        },
+    };
+    let (mut cta, v) = tensor(decl, &[8, 6, 6, 2]);
+    let at = |w, h| TensorLoad {
+        offsets: vec![Operand::Imm(0); 2],
+        ..load(v, &[0, w, h, 0])
+    };
+    cta.run(&at(-1, 4));
+    let f = cta.fault(&at(5, 0));
+    assert_eq!(f.kind, FaultKind::Operand);
+    assert!(f.text.contains("coordinate 1 is -1 to 4, not 5"), "{}", f.text);
+    cta.maps[0].extents[2] = 0;
+    let f = cta.fault(&at(0, 0));
+    assert_eq!(f.kind, FaultKind::TensorMap);
+}
+
+#[test]
+fn ptx() {
+    let v = view(0, 0, 8, 0, 64);
+    let full = TensorLoad {
+        map: ParamId(2),
+        coords: vec![arg(1), Operand::imm(-1)],
+        multicast: Some(arg(3)),
+        hint: Some(CacheHint::EvictFirst),
+        ..load(v, &[])
+    };
+    assert_eq!(
+        ptx(&full),
+        [
+            "cvt.u16.u32 %t0, %3",
+            "mov.b64 %t1, 0x12f0000000000000",
+            "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint \
+             [view], [param2, {%1, 4294967295}], [barrier], %t0, %t1",
+        ]
+    );
+    let im2col = TensorLoad {
+        offsets: vec![arg(7), Operand::Imm(2)],
+        ..load(v, &[0, 1, 2, 3])
+    };
+    assert_eq!(
+        ptx(&im2col),
+        ["cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes \
+          [view], [param0, {0, 1, 2, 3}], [barrier], {%7, 2}"]
+    );
+    assert_eq!(
+        ptx(&store(v, &[0])),
+        ["cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group [param0, {0}], [view]"]
+    );
+    assert_eq!(ptx(&TensorPrefetch { map: ParamId(0) }), ["prefetch.tensormap [param0]"]);
+}
+
+#[test]
+fn legality() {
+    let v = view(0, 0, 8, 0, 64);
+    let t = Target::SM_90A;
+    assert_eq!(load(v, &[0; 5]).legal(&t), Ok(()));
+    assert!(load(v, &[0; 6]).legal(&t).unwrap_err().contains("not 6"));
+    assert!(load(v, &[]).legal(&t).unwrap_err().contains("not 0"));
+    let im2col = TensorLoad {
+        offsets: vec![Operand::Imm(0)],
+        ..load(v, &[0; 4])
+    };
+    assert!(im2col.legal(&t).unwrap_err().contains("not 1 and 4"));
+    let peer = View {
+        peer: Some(Operand::Imm(1)),
+        ..v
+    };
+    assert!(store(peer, &[0]).legal(&t).unwrap_err().contains("not of a peer"));
+}

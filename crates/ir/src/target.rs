@@ -1,0 +1,74 @@
+//! The machines a kernel can be printed for, as values.
+
+/// What a GPU offers to one kernel. Readers ask the target; none knows a GPU by name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Target {
+    /// The name ptxas and PTX use, for example `sm_90a`.
+    pub name: &'static str,
+    /// Compute capability, major and minor.
+    pub capability: (u32, u32),
+    /// Shared memory one CTA can have, in bytes.
+    pub shared_bytes: u32,
+    /// Registers of one SM.
+    pub registers: u32,
+    /// The most registers one thread can have.
+    pub registers_per_thread: u32,
+    /// The most threads of one CTA.
+    pub threads: u32,
+    /// The most CTAs of a portable cluster.
+    pub cluster: u32,
+    /// Named barriers of one CTA.
+    pub named_barriers: u32,
+    /// SMs of the part we model when no device is asked.
+    pub sms: u32,
+    /// Instruction groups beyond the common ones.
+    pub features: Features,
+}
+
+/// Instruction groups that not every target has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Features {
+    /// Warpgroup matrix products.
+    pub wgmma: bool,
+    /// Bulk copies and tensor maps.
+    pub tma: bool,
+    /// Moving registers between warpgroups.
+    pub setmaxnreg: bool,
+    /// Clusters of CTAs.
+    pub clusters: bool,
+}
+
+impl Target {
+    /// Hopper: H100, H200.
+    pub const SM_90A: Target = Target {
+        name: "sm_90a",
+        capability: (9, 0),
+        shared_bytes: 232_448,
+        registers: 65_536,
+        registers_per_thread: 255,
+        threads: 1024,
+        cluster: 8,
+        named_barriers: 16,
+        sms: 132,
+        features: Features {
+            wgmma: true,
+            tma: true,
+            setmaxnreg: true,
+            clusters: true,
+        },
+    };
+
+    /// The registers each thread enters a CTA of `threads` threads with, when one CTA owns the SM.
+    ///
+    /// The hardware hands registers out in units of 8 per thread.
+    ///
+    /// ```
+    /// use warpline_ir::Target;
+    /// assert_eq!(Target::SM_90A.entry_registers(384), 168);
+    /// assert_eq!(Target::SM_90A.entry_registers(512), 128);
+    /// ```
+    pub fn entry_registers(&self, threads: u32) -> u32 {
+        let each = self.registers / threads.max(1) / 8 * 8;
+        each.min(self.registers_per_thread / 8 * 8)
+    }
+}

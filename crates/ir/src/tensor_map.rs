@@ -1,0 +1,183 @@
+//! Tensor maps: what a bulk tensor copy knows of a tensor in global memory.
+//!
+//! The *declaration* (dtype, rank, box, swizzle) belongs to the class and is
+//! compiled in; base, extents and strides come with the launch.
+
+use crate::layout::Swizzle;
+use crate::machine::{Fault, FaultKind};
+use crate::types::DType;
+
+/// The compiled-in part of a tensor map.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct TensorMapDecl {
+    /// Element type.
+    pub dtype: DType,
+    /// The box one copy moves, in elements, innermost dimension first.
+    pub tile: Vec<u32>,
+    /// The swizzle of the shared side.
+    pub swizzle: Swizzle,
+    /// Tiled boxes, or im2col windows.
+    pub mode: MapMode,
+}
+
+/// Tiled or im2col.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum MapMode {
+    /// A box of every dimension.
+    Tiled,
+    /// Pixels of a convolution window (rank 3 to 5): `channels` × `pixels`.
+    Im2col {
+        /// Offset of the window's first corner, per spatial dimension.
+        lower: Vec<i32>,
+        /// Offset of its last corner.
+        upper: Vec<i32>,
+        /// Channels of one copy.
+        channels: u32,
+        /// Pixels of one copy.
+        pixels: u32,
+    },
+}
+
+/// A tensor map as passed to a launch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TensorMapValue {
+    /// The declaration it fills in.
+    pub decl: TensorMapDecl,
+    /// Address of the first element.
+    pub base: u64,
+    /// Extents in elements, innermost first.
+    pub extents: Vec<u64>,
+    /// Bytes from one element to the next along dimensions 1, 2, … (the innermost is dense).
+    pub strides: Vec<u64>,
+}
+
+impl TensorMapDecl {
+    /// Number of dimensions.
+    pub fn rank(&self) -> usize {
+        match &self.mode {
+            MapMode::Tiled => self.tile.len(),
+            MapMode::Im2col { lower, .. } => lower.len() + 2,
+        }
+    }
+
+    /// Bytes that one copy puts into shared memory.
+    pub fn bytes(&self) -> u32 {
+        let elements: u32 = match &self.mode {
+            MapMode::Tiled => self.tile.iter().fold(1, |n: u32, &side| n.saturating_mul(side)),
+            MapMode::Im2col { channels, pixels, .. } => channels.saturating_mul(*pixels),
+        };
+        elements.saturating_mul(self.dtype.bytes() as u32)
+    }
+
+    /// The first rule of the hardware that the declaration breaks, as a sentence.
+    pub fn broken_rule(&self) -> Option<String> {
+        let rank = self.rank();
+        if !(1..=5).contains(&rank) {
+            return Some(format!("a tensor map has 1 to 5 dimensions, not {rank}"));
+        }
+        let inner = match &self.mode {
+            MapMode::Tiled => {
+                for (i, &b) in self.tile.iter().enumerate() {
+                    if !(1..=256).contains(&b) {
+                        return Some(format!(
+                            "each side of a box is 1 to 256 elements; dimension {i} has {b}"
+                        ));
+                    }
+                }
+                self.tile[0]
+            }
+            MapMode::Im2col { lower, upper, channels, pixels } => {
+                if rank < 3 {
+                    return Some(format!("an im2col map has 3 to 5 dimensions, not {rank}"));
+                }
+                if lower.len() != upper.len() {
+                    return Some("an im2col map needs as many upper as lower corners".into());
+                }
+                if !(1..=256).contains(channels) || !(1..=1024).contains(pixels) {
+                    return Some(format!(
+                        "an im2col copy has 1 to 256 channels and 1 to 1024 pixels, not {channels} and {pixels}"
+                    ));
+                }
+                let limit = match rank {
+                    3 => 1 << 15,
+                    4 => 1 << 7,
+                    _ => 1 << 4,
+                };
+                if let Some(&c) = lower.iter().chain(upper).find(|&&c| c < -limit || c >= limit) {
+                    return Some(format!(
+                        "an im2col corner of a rank-{rank} map is {} to {}, not {c}",
+                        -limit,
+                        limit - 1
+                    ));
+                }
+                *channels
+            }
+        };
+        let inner_bytes = inner * self.dtype.bytes() as u32;
+        if !inner_bytes.is_multiple_of(16) {
+            return Some(format!(
+                "the inner side of a box is a multiple of 16 bytes, not {inner_bytes}"
+            ));
+        }
+        match self.swizzle.span() {
+            Some(span) if inner_bytes > span => Some(format!(
+                "the inner side of a box is at most the swizzle span of {span} bytes, not {inner_bytes}"
+            )),
+            _ => None,
+        }
+    }
+}
+
+impl TensorMapValue {
+    /// A dense row-major tensor: `extents` innermost first.
+    pub fn dense(decl: TensorMapDecl, base: u64, extents: &[u64]) -> Self {
+        let mut strides = Vec::new();
+        let mut bytes = decl.dtype.bytes() as u64;
+        for &e in &extents[..extents.len().saturating_sub(1)] {
+            bytes *= e;
+            strides.push(bytes);
+        }
+        Self {
+            decl,
+            base,
+            extents: extents.to_vec(),
+            strides,
+        }
+    }
+
+    /// Checks the rules of the hardware; the fault names the rule and the value.
+    pub fn check(&self) -> Result<(), Fault> {
+        let bad = |text: String| Err(Fault::new(FaultKind::TensorMap, text));
+        if let Some(rule) = self.decl.broken_rule() {
+            return bad(rule);
+        }
+        let rank = self.decl.rank();
+        if self.extents.len() != rank || self.strides.len() != rank - 1 {
+            return bad(format!(
+                "a tensor map of rank {rank} needs {rank} extents and {} strides, not {} and {}",
+                rank - 1,
+                self.extents.len(),
+                self.strides.len()
+            ));
+        }
+        if !self.base.is_multiple_of(16) {
+            return bad(format!(
+                "a tensor starts at a multiple of 16 bytes, not at {:#x}",
+                self.base
+            ));
+        }
+        if let Some(&e) = self.extents.iter().find(|&&e| e == 0 || e > 1 << 32) {
+            return bad(format!("an extent is 1 to 2^32, not {e}"));
+        }
+        if let Some(&s) = self
+            .strides
+            .iter()
+            .find(|&&s| !s.is_multiple_of(16) || s >= 1 << 40)
+        {
+            return bad(format!(
+                "a stride is a multiple of 16 bytes below 2^40, not {s}"
+            ));
+        }
+        Ok(())
+    }
+}

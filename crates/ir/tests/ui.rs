@@ -1,0 +1,6 @@
+//! What must not compile.
+
+#[test]
+fn misuse_does_not_compile() {
+    trybuild::TestCases::new().compile_fail("tests/ui/*.rs");
+}

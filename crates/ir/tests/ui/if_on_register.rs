@@ -1,0 +1,8 @@
+// Rust's `if` cannot branch on a value that exists only on the machine.
+use warpline_ir::build::*;
+
+fn body(a: Reg<u32>, b: Reg<u32>) {
+    if a.lt(b) {}
+}
+
+fn main() {}

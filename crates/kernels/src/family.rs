@@ -1,0 +1,249 @@
+//! What a kernel family states of itself, and how the rest of the house reads it.
+//!
+//! An author implements [`Family`] on plain structs; [`AnyFamily`] and
+//! [`AnyWork`] are the same without the types, for code that iterates.
+
+use crate::error::FamilyError;
+use crate::plan::Plan;
+use crate::tensor::{HostTensor, TensorSpec};
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use serde::Serialize;
+use std::fmt::Debug;
+use warpline_ir::Target;
+
+/// Where a problem is to be solved: default sizes differ by orders of magnitude.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// On the CPU simulator.
+    Cpu,
+    /// On a GPU.
+    Gpu,
+}
+
+/// What a problem costs at least.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Cost {
+    /// Floating-point operations.
+    pub flops: f64,
+    /// Bytes of global memory: each input read once, each output written once.
+    pub bytes: f64,
+}
+
+/// A kernel family.
+///
+/// Flags, JSON and test names follow from the two structs: `Problem` holds
+/// what is asked (class and extents), `Choice` holds what the caller may fix
+/// of the config, every field optional.
+pub trait Family: Send + Sync + 'static {
+    /// What is asked: class (compiled in) and extents (launch parameters).
+    type Problem: Args + Serialize + Clone + Debug + Send + Sync;
+    /// What the caller fixes of the config; the rest is chosen.
+    type Choice: Args + Serialize + Clone + Debug + Default + Send + Sync;
+    /// A complete config.
+    type Config: Serialize + Clone + Debug + PartialEq + Send + Sync;
+
+    /// The family's name: `vector-add`.
+    const NAME: &'static str;
+    /// What it computes, in one line.
+    const ABOUT: &'static str;
+
+    /// The problem to run when none is given; flags replace fields of it.
+    fn default_problem(place: Place) -> Self::Problem;
+    /// Refuses a problem the family does not serve.
+    fn check(problem: &Self::Problem) -> Result<(), FamilyError>;
+    /// The config for a problem, with the caller's choices in it.
+    fn config(
+        problem: &Self::Problem,
+        choice: &Self::Choice,
+        target: &Target,
+    ) -> Result<Self::Config, FamilyError>;
+    /// Legal configs, best guess first, at most 48.
+    fn candidates(problem: &Self::Problem, target: &Target) -> Vec<Self::Config>;
+    /// The kernels that solve the problem.
+    fn plan(
+        problem: &Self::Problem,
+        config: &Self::Config,
+        target: &Target,
+    ) -> Result<Plan, FamilyError>;
+    /// What it costs at least.
+    fn cost(problem: &Self::Problem) -> Cost;
+    /// Inputs drawn from a seed.
+    fn inputs(problem: &Self::Problem, seed: u64) -> Vec<HostTensor>;
+    /// What comes out.
+    fn outputs(problem: &Self::Problem) -> Vec<TensorSpec>;
+    /// The float64 reference from the rounded inputs: for each output, every value and its error bound.
+    fn reference(problem: &Self::Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>>;
+    /// The test table: small problems that reach every path.
+    fn cases() -> Vec<Case<Self::Problem, Self::Choice>>;
+}
+
+/// A row of a test table.
+#[derive(Clone, Debug)]
+pub struct Case<P, C> {
+    /// What is asked.
+    pub problem: P,
+    /// What is fixed of the config.
+    pub choice: C,
+}
+
+/// A family without its types.
+pub trait AnyFamily: Send + Sync {
+    /// See [`Family::NAME`].
+    fn name(&self) -> &'static str;
+    /// See [`Family::ABOUT`].
+    fn about(&self) -> &'static str;
+    /// Adds the family's flags to a command.
+    fn flags(&self, command: Command, place: Place) -> Command;
+    /// The work that flags ask for; a flag that is not given keeps its default for the place.
+    fn parse(&self, m: &ArgMatches, place: Place, target: &Target)
+    -> Result<Box<dyn AnyWork>, FamilyError>;
+    /// The work of the default problem.
+    fn default_work(&self, place: Place, target: &Target) -> Result<Box<dyn AnyWork>, FamilyError>;
+    /// The default problem, as JSON.
+    fn default_problem(&self, place: Place) -> serde_json::Value;
+    /// The candidates of the default problem, as JSON.
+    fn default_candidates(&self, place: Place, target: &Target) -> Vec<serde_json::Value>;
+    /// The test table.
+    fn cases(&self, target: &Target) -> Vec<Result<Box<dyn AnyWork>, FamilyError>>;
+}
+
+/// A problem with its config, without its types: something to run.
+pub trait AnyWork: Send + Sync {
+    /// The family's name.
+    fn family(&self) -> &'static str;
+    /// The problem, as JSON.
+    fn problem(&self) -> serde_json::Value;
+    /// The config, as JSON.
+    fn config(&self) -> serde_json::Value;
+    /// See [`Family::plan`].
+    fn plan(&self, target: &Target) -> Result<Plan, FamilyError>;
+    /// See [`Family::cost`].
+    fn cost(&self) -> Cost;
+    /// See [`Family::inputs`].
+    fn inputs(&self, seed: u64) -> Vec<HostTensor>;
+    /// See [`Family::outputs`].
+    fn outputs(&self) -> Vec<TensorSpec>;
+    /// See [`Family::reference`].
+    fn reference(&self, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>>;
+}
+
+/// A problem of a family, and the config to solve it with.
+#[derive(Debug)]
+pub struct Work<F: Family> {
+    /// What is asked.
+    pub problem: F::Problem,
+    /// How it is solved.
+    pub config: F::Config,
+}
+
+impl<F: Family> Work<F> {
+    /// Checks the problem and settles the config.
+    pub fn new(
+        problem: F::Problem,
+        choice: &F::Choice,
+        target: &Target,
+    ) -> Result<Self, FamilyError> {
+        F::check(&problem)?;
+        let config = F::config(&problem, choice, target)?;
+        Ok(Self { problem, config })
+    }
+}
+
+/// A plain struct as JSON; a struct of numbers and names always has one.
+fn json(x: &impl Serialize) -> serde_json::Value {
+    serde_json::to_value(x).unwrap_or(serde_json::Value::Null)
+}
+
+impl<F: Family> AnyWork for Work<F> {
+    fn family(&self) -> &'static str {
+        F::NAME
+    }
+    fn problem(&self) -> serde_json::Value {
+        json(&self.problem)
+    }
+    fn config(&self) -> serde_json::Value {
+        json(&self.config)
+    }
+    fn plan(&self, target: &Target) -> Result<Plan, FamilyError> {
+        F::plan(&self.problem, &self.config, target)
+    }
+    fn cost(&self) -> Cost {
+        F::cost(&self.problem)
+    }
+    fn inputs(&self, seed: u64) -> Vec<HostTensor> {
+        F::inputs(&self.problem, seed)
+    }
+    fn outputs(&self) -> Vec<TensorSpec> {
+        F::outputs(&self.problem)
+    }
+    fn reference(&self, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
+        F::reference(&self.problem, inputs)
+    }
+}
+
+impl<F: Family> AnyFamily for F {
+    fn name(&self) -> &'static str {
+        F::NAME
+    }
+    fn about(&self) -> &'static str {
+        F::ABOUT
+    }
+    fn flags(&self, command: Command, place: Place) -> Command {
+        // Flags that are not given keep the default problem's value, so none is required.
+        let command = F::Problem::augment_args_for_update(command)
+            .next_help_heading(None::<&str>);
+        let defaults = json(&F::default_problem(place));
+        let command = command.mut_args(|arg| {
+            let id = arg.get_id().as_str().to_owned();
+            let Some(value) = defaults.get(&id) else {
+                return arg;
+            };
+            let shown = match value {
+                serde_json::Value::String(s) => s.clone(),
+                other => other.to_string(),
+            };
+            let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+            arg.help(format!("{help} [default here: {shown}]")).help_heading("Problem")
+        });
+        let named: Vec<String> = command.get_arguments().map(|a| a.get_id().to_string()).collect();
+        F::Choice::augment_args(command).mut_args(|arg| {
+            if named.contains(&arg.get_id().to_string()) {
+                arg
+            } else {
+                arg.help_heading("Config")
+            }
+        })
+    }
+    fn parse(
+        &self,
+        m: &ArgMatches,
+        place: Place,
+        target: &Target,
+    ) -> Result<Box<dyn AnyWork>, FamilyError> {
+        let mut problem = F::default_problem(place);
+        problem
+            .update_from_arg_matches(m)
+            .map_err(|e| FamilyError::Problem(e.to_string()))?;
+        let choice = F::Choice::from_arg_matches(m).map_err(|e| FamilyError::Config(e.to_string()))?;
+        Ok(Box::new(Work::<F>::new(problem, &choice, target)?))
+    }
+    fn default_work(&self, place: Place, target: &Target) -> Result<Box<dyn AnyWork>, FamilyError> {
+        let (problem, choice) = (F::default_problem(place), F::Choice::default());
+        Ok(Box::new(Work::<F>::new(problem, &choice, target)?))
+    }
+    fn default_problem(&self, place: Place) -> serde_json::Value {
+        json(&F::default_problem(place))
+    }
+    fn default_candidates(&self, place: Place, target: &Target) -> Vec<serde_json::Value> {
+        F::candidates(&F::default_problem(place), target).iter().map(|c| json(c)).collect()
+    }
+    fn cases(&self, target: &Target) -> Vec<Result<Box<dyn AnyWork>, FamilyError>> {
+        F::cases()
+            .into_iter()
+            .map(|c| {
+                let work = Work::<F>::new(c.problem, &c.choice, target)?;
+                Ok(Box::new(work) as Box<dyn AnyWork>)
+            })
+            .collect()
+    }
+}

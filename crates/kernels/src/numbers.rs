@@ -1,0 +1,131 @@
+//! Numbers of every element type, and streams of random ones.
+
+use half::{bf16, f16};
+use warpline_ir::DType;
+
+/// The value of one little-endian element.
+pub fn value(dtype: DType, b: &[u8]) -> f64 {
+    fn word<const N: usize>(b: &[u8]) -> [u8; N] {
+        let mut w = [0; N];
+        w.copy_from_slice(&b[..N]);
+        w
+    }
+    match dtype {
+        DType::U8 => f64::from(b[0]),
+        DType::U16 => f64::from(u16::from_le_bytes(word(b))),
+        DType::U32 => f64::from(u32::from_le_bytes(word(b))),
+        DType::I32 => f64::from(i32::from_le_bytes(word(b))),
+        DType::U64 => u64::from_le_bytes(word(b)) as f64,
+        DType::I64 => i64::from_le_bytes(word(b)) as f64,
+        DType::F32 | DType::Tf32 => f64::from(f32::from_le_bytes(word(b))),
+        DType::F16 => f16::from_le_bytes(word(b)).to_f64(),
+        DType::Bf16 => bf16::from_le_bytes(word(b)).to_f64(),
+        DType::E4m3 | DType::E5m2 => from_fp8(dtype, b[0]),
+    }
+}
+
+/// Exponent bits, mantissa bits, bias and greatest finite value of an fp8 type.
+fn fp8_shape(dtype: DType) -> (i32, i32, i32, f64) {
+    match dtype {
+        DType::E5m2 => (5, 2, 15, 57344.0),
+        _ => (4, 3, 7, 448.0),
+    }
+}
+
+/// The value of an fp8 code.
+///
+/// ```
+/// use warpline_ir::DType;
+/// assert_eq!(warpline_kernels::numbers::from_fp8(DType::E4m3, 0x7e), 448.0);
+/// assert!(warpline_kernels::numbers::from_fp8(DType::E4m3, 0x7f).is_nan());
+/// ```
+pub fn from_fp8(dtype: DType, code: u8) -> f64 {
+    let (e, m, bias, _) = fp8_shape(dtype);
+    let sign = if code & 0x80 == 0 { 1.0 } else { -1.0 };
+    let exponent = i32::from(code & 0x7f) >> m;
+    let mantissa = f64::from(code & ((1 << m) - 1)) / f64::from(1 << m);
+    let top = (1 << e) - 1;
+    if dtype == DType::E5m2 && exponent == top {
+        return if mantissa == 0.0 { sign * f64::INFINITY } else { f64::NAN };
+    }
+    if code & 0x7f == 0x7f {
+        return f64::NAN;
+    }
+    match exponent {
+        0 => sign * mantissa * 2f64.powi(1 - bias),
+        _ => sign * (1.0 + mantissa) * 2f64.powi(exponent - bias),
+    }
+}
+
+/// The nearest fp8 code, ties to even, saturating to the greatest finite value.
+pub fn to_fp8(dtype: DType, x: f64) -> u8 {
+    let (_, _, _, max) = fp8_shape(dtype);
+    if x.is_nan() {
+        return 0x7f;
+    }
+    let sign = if x.is_sign_negative() { 0x80 } else { 0 };
+    let x = x.abs().min(max);
+    // The codes of non-negative finite values ascend with their values.
+    let last = (0..=0x7fu8).rev().find(|&c| from_fp8(dtype, c).is_finite()).unwrap_or(0);
+    let above = (0..=last).find(|&c| from_fp8(dtype, c) >= x).unwrap_or(last);
+    if above == 0 {
+        return sign;
+    }
+    let (lo, hi) = (from_fp8(dtype, above - 1), from_fp8(dtype, above));
+    let up = match (x - lo).partial_cmp(&(hi - x)) {
+        Some(std::cmp::Ordering::Less) => false,
+        Some(std::cmp::Ordering::Greater) => true,
+        _ => above % 2 == 0,
+    };
+    sign | if up { above } else { above - 1 }
+}
+
+/// Half the distance between neighbouring values of an element type near `x`:
+/// the most that rounding to nearest may err.
+pub fn half_ulp(dtype: DType, x: f64) -> f64 {
+    let (mantissa, least) = match dtype {
+        DType::F32 => (23, -126),
+        DType::Tf32 => (10, -126),
+        DType::F16 => (10, -14),
+        DType::Bf16 => (7, -126),
+        DType::E4m3 => (3, -6),
+        DType::E5m2 => (2, -14),
+        _ => return 0.5,
+    };
+    if x == 0.0 || !x.is_finite() {
+        return 2f64.powi(least - mantissa - 1);
+    }
+    let exponent = (x.abs().log2().floor() as i32).max(least);
+    2f64.powi(exponent - mantissa - 1)
+}
+
+/// A stream of random numbers: the same seed gives the same numbers everywhere.
+#[derive(Clone, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    /// The stream of a seed.
+    pub fn new(seed: u64) -> Self {
+        Self(seed ^ 0x9e37_79b9_7f4a_7c15)
+    }
+
+    /// 64 random bits (SplitMix64).
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Uniform in 0…1.
+    pub fn uniform(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Normal, mean 0 and variance 1 (Box–Muller).
+    pub fn normal(&mut self) -> f64 {
+        let u = (1.0 - self.uniform()).ln() * -2.0;
+        u.sqrt() * (std::f64::consts::TAU * self.uniform()).cos()
+    }
+}

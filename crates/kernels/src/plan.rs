@@ -1,0 +1,103 @@
+//! Plans: the kernels that solve a problem, in order, before any buffer has an address.
+
+use warpline_ir::{Arg, Kernel, Launch, TensorMapDecl, TensorMapValue, Type};
+
+/// A buffer of a plan.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Buffer {
+    /// The i-th input.
+    Input(usize),
+    /// The i-th output.
+    Output(usize),
+    /// The workspace; zeroed before the plan's first run.
+    Workspace,
+}
+
+/// An argument of a step.
+#[derive(Clone, PartialEq, Debug)]
+pub enum PlanArg {
+    /// A number.
+    Scalar(Type, u64),
+    /// An address inside a buffer.
+    Pointer(Buffer, u64),
+    /// A tensor inside a buffer.
+    TensorMap {
+        /// The compiled-in part.
+        decl: TensorMapDecl,
+        /// Where it lies.
+        buffer: Buffer,
+        /// Bytes from the start of the buffer.
+        offset: u64,
+        /// Extents, innermost first.
+        extents: Vec<u64>,
+        /// Bytes between elements of dimensions 1, 2, ….
+        strides: Vec<u64>,
+    },
+}
+
+/// One kernel of a plan.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// The kernel.
+    pub kernel: Kernel,
+    /// CTAs, by axis.
+    pub grid: [u32; 3],
+    /// Arguments, in the order of the kernel's parameters.
+    pub args: Vec<PlanArg>,
+}
+
+/// The kernels that solve a problem, in order.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The kernels.
+    pub steps: Vec<Step>,
+    /// Bytes of workspace.
+    pub workspace: u64,
+}
+
+/// The addresses of a plan's buffers on a device.
+#[derive(Clone, Debug, Default)]
+pub struct Bound {
+    /// Addresses of the inputs.
+    pub inputs: Vec<u64>,
+    /// Addresses of the outputs.
+    pub outputs: Vec<u64>,
+    /// Address of the workspace.
+    pub workspace: u64,
+}
+
+impl Bound {
+    fn address(&self, b: Buffer) -> u64 {
+        match b {
+            Buffer::Input(i) => self.inputs[i],
+            Buffer::Output(i) => self.outputs[i],
+            Buffer::Workspace => self.workspace,
+        }
+    }
+}
+
+impl Step {
+    /// The launch of this step on buffers that have addresses.
+    pub fn launch(&self, bound: &Bound) -> Launch {
+        let arg = |a: &PlanArg| match a {
+            PlanArg::Scalar(ty, bits) => Arg::Scalar(*ty, *bits),
+            PlanArg::Pointer(b, offset) => Arg::Pointer(bound.address(*b) + offset),
+            PlanArg::TensorMap {
+                decl,
+                buffer,
+                offset,
+                extents,
+                strides,
+            } => Arg::TensorMap(TensorMapValue {
+                decl: decl.clone(),
+                base: bound.address(*buffer) + offset,
+                extents: extents.clone(),
+                strides: strides.clone(),
+            }),
+        };
+        Launch {
+            grid: self.grid,
+            args: self.args.iter().map(arg).collect(),
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Tensors on the host, and what is known of them before they exist.
+
+use half::{bf16, f16};
+use warpline_ir::DType;
+
+/// Name, element type and shape of a tensor.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TensorSpec {
+    /// Its name in messages.
+    pub name: &'static str,
+    /// Its element type.
+    pub dtype: DType,
+    /// Its extents, outermost first.
+    pub shape: Vec<usize>,
+}
+
+impl TensorSpec {
+    /// How many elements.
+    pub fn elements(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// How many bytes.
+    pub fn bytes(&self) -> usize {
+        self.elements() * self.dtype.bytes()
+    }
+}
+
+/// A dense tensor in host memory.
+#[derive(Clone, PartialEq, Debug)]
+pub struct HostTensor {
+    /// What it is.
+    pub spec: TensorSpec,
+    /// Its elements, little-endian.
+    pub data: Vec<u8>,
+}
+
+impl HostTensor {
+    /// Rounds `values` to the element type of `spec`.
+    pub fn round(spec: TensorSpec, values: impl IntoIterator<Item = f64>) -> Self {
+        let mut data = Vec::with_capacity(spec.bytes());
+        for x in values {
+            match spec.dtype {
+                DType::F32 | DType::Tf32 => data.extend((x as f32).to_le_bytes()),
+                DType::F16 => data.extend(f16::from_f64(x).to_le_bytes()),
+                DType::Bf16 => data.extend(bf16::from_f64(x).to_le_bytes()),
+                DType::U8 => data.push(x as u8),
+                DType::U16 => data.extend((x as u16).to_le_bytes()),
+                DType::U32 => data.extend((x as u32).to_le_bytes()),
+                DType::I32 => data.extend((x as i32).to_le_bytes()),
+                DType::U64 => data.extend((x as u64).to_le_bytes()),
+                DType::I64 => data.extend((x as i64).to_le_bytes()),
+                DType::E4m3 | DType::E5m2 => data.push(crate::numbers::to_fp8(spec.dtype, x)),
+            }
+        }
+        Self { spec, data }
+    }
+
+    /// Its elements as `f64`; exact for every type but 64-bit integers.
+    pub fn values(&self) -> impl Iterator<Item = f64> + '_ {
+        let size = self.spec.dtype.bytes();
+        let dtype = self.spec.dtype;
+        self.data.chunks_exact(size).map(move |b| crate::numbers::value(dtype, b))
+    }
+}

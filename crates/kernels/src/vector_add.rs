@@ -1,0 +1,580 @@
+//! `c = a + b`, element by element: the smallest assembly line, in three forms to compare.
+
+use crate::error::FamilyError;
+use crate::family::{Case, Cost, Family, Place};
+use crate::numbers::{Random, half_ulp};
+use crate::plan::{Buffer, Plan, PlanArg, Step};
+use crate::tensor::{HostTensor, TensorSpec};
+use clap::{Args, ValueEnum};
+use half::{bf16, f16};
+use serde::Serialize;
+use std::ops::Add;
+use warpline_ir::build::*;
+use warpline_ir::{
+    Bf16x2, BuildErrors, DType, Element, F16x2, Kernel, Scalar, Target, Type,
+};
+
+/// The family.
+#[derive(Clone, Copy, Debug)]
+pub struct VectorAdd;
+
+/// What is asked.
+#[derive(Clone, PartialEq, Debug, Args, Serialize)]
+pub struct Problem {
+    /// Elements of each vector
+    #[arg(long, value_name = "COUNT")]
+    pub n: u64,
+    /// Element type
+    #[arg(long)]
+    pub dtype: Float,
+}
+
+/// Element types of the family.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Float {
+    /// IEEE binary32
+    #[value(alias = "fp32")]
+    F32,
+    /// IEEE binary16
+    #[value(alias = "fp16")]
+    F16,
+    /// bfloat16
+    Bf16,
+}
+
+impl Float {
+    /// As an element in memory.
+    pub fn dtype(self) -> DType {
+        match self {
+            Float::F32 => DType::F32,
+            Float::F16 => DType::F16,
+            Float::Bf16 => DType::Bf16,
+        }
+    }
+}
+
+/// The structure of the program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Form {
+    /// Every thread loads, adds and stores; a persistent grid
+    GridStride,
+    /// Every warp waits for bulk copies one tile ahead, adds and stores
+    DoubleBuffer,
+    /// loader → compute → storer, through two rings
+    Specialized,
+}
+
+/// What the caller fixes of the config.
+#[derive(Clone, PartialEq, Debug, Default, Args, Serialize)]
+pub struct Choice {
+    /// The structure of the program
+    #[arg(long)]
+    pub form: Option<Form>,
+    /// Stages of each ring (double-buffer: 2)
+    #[arg(long, value_name = "COUNT")]
+    pub stages: Option<u32>,
+    /// Bytes of each vector in one tile, a multiple of 16 per thread
+    #[arg(long, value_name = "BYTES")]
+    pub tile: Option<u32>,
+    /// Warps that add
+    #[arg(long, value_name = "COUNT")]
+    pub warps: Option<u32>,
+    /// CTAs of the grid
+    #[arg(long, value_name = "COUNT")]
+    pub ctas: Option<u32>,
+}
+
+/// A complete config.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Config {
+    /// The structure of the program.
+    pub form: Form,
+    /// Stages of each ring; 1 where there is none.
+    pub stages: u32,
+    /// Bytes of each vector in one tile.
+    pub tile: u32,
+    /// Warps that add.
+    pub warps: u32,
+    /// CTAs of the grid.
+    pub ctas: u32,
+}
+
+/// Bytes of one access.
+const VECTOR: u32 = 16;
+
+impl Config {
+    /// Threads that add.
+    fn threads(&self) -> u32 {
+        self.warps * 32
+    }
+
+    /// 16-byte accesses of one thread per tile and vector.
+    fn accesses(&self) -> u32 {
+        self.tile / (self.threads() * VECTOR)
+    }
+
+    /// Shared memory the rings need, without barriers.
+    fn shared_bytes(&self) -> u64 {
+        let tiles = match self.form {
+            Form::GridStride => 0,
+            Form::DoubleBuffer => 2,
+            Form::Specialized => 3,
+        };
+        tiles * u64::from(self.stages) * u64::from(self.tile)
+    }
+}
+
+impl Family for VectorAdd {
+    type Problem = Problem;
+    type Choice = Choice;
+    type Config = Config;
+
+    const NAME: &'static str = "vector-add";
+    const ABOUT: &'static str = "c = a + b, element by element";
+
+    fn default_problem(place: Place) -> Problem {
+        Problem {
+            n: match place {
+                Place::Cpu => 1_000_000,
+                Place::Gpu => 1 << 28,
+            },
+            dtype: Float::F32,
+        }
+    }
+
+    fn check(p: &Problem) -> Result<(), FamilyError> {
+        let limit = 1 << 40;
+        if p.n > limit {
+            return Err(FamilyError::Problem(format!(
+                "vector-add takes at most {limit} elements, not {}",
+                p.n
+            )));
+        }
+        Ok(())
+    }
+
+    fn config(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
+        let form = choice.form.unwrap_or(Form::GridStride);
+        let refuse = |text: String| Err(FamilyError::Config(text));
+        let stages = match (form, choice.stages) {
+            (Form::GridStride, None) => 1,
+            (Form::GridStride, Some(s)) => {
+                return refuse(format!(
+                    "form grid-stride has no ring, so --stages {s} has no meaning: choose --form specialized"
+                ));
+            }
+            (Form::DoubleBuffer, None | Some(2)) => 2,
+            (Form::DoubleBuffer, Some(s)) => {
+                return refuse(format!("form double-buffer has 2 stages, not {s}"));
+            }
+            (Form::Specialized, None) => 3,
+            (Form::Specialized, Some(0)) => {
+                return refuse("a ring has at least 1 stage, not 0".into());
+            }
+            (Form::Specialized, Some(s)) => s,
+        };
+        let warps = choice.warps.unwrap_or(8);
+        let most = if form == Form::Specialized { 30 } else { 32 };
+        if warps == 0 || warps > most {
+            return refuse(format!("1 to {most} warps can add, not {warps}"));
+        }
+        let unit = warps * 32 * VECTOR;
+        let tile = choice.tile.unwrap_or(4 * unit);
+        if tile == 0 || !tile.is_multiple_of(unit) || !(tile / unit).is_power_of_two() {
+            return refuse(format!(
+                "a tile is 1, 2, 4, … times {unit} bytes (16 per thread of {warps} warps), not {tile}"
+            ));
+        }
+        if !warps.is_power_of_two() {
+            return refuse(format!("the number of warps that add is a power of two, not {warps}"));
+        }
+        let mut config = Config {
+            form,
+            stages,
+            tile,
+            warps,
+            ctas: 1,
+        };
+        let (needed, have) = (config.shared_bytes(), u64::from(target.shared_bytes));
+        if needed > have {
+            return refuse(format!(
+                "{stages} stages of {tile} bytes need {needed} bytes of shared memory; {} has {have}",
+                target.name
+            ));
+        }
+        let per_sm = match form {
+            Form::GridStride => 8,
+            _ => (have / needed.max(1)).clamp(1, 4) as u32,
+        };
+        let bytes = p.n.saturating_mul(p.dtype.dtype().bytes() as u64);
+        let tiles = bytes.div_ceil(u64::from(tile)).max(1);
+        let full = u64::from(target.sms * per_sm.min(64 / warps.max(1)).max(1));
+        config.ctas = match choice.ctas {
+            None => tiles.min(full) as u32,
+            Some(0) => return refuse("a grid has at least 1 CTA, not 0".into()),
+            Some(n) => n,
+        };
+        Ok(config)
+    }
+
+    fn candidates(p: &Problem, target: &Target) -> Vec<Config> {
+        let mut all = Vec::new();
+        let choices = [
+            (Form::GridStride, None),
+            (Form::DoubleBuffer, None),
+            (Form::Specialized, Some(2)),
+            (Form::Specialized, Some(3)),
+            (Form::Specialized, Some(4)),
+        ];
+        for (form, stages) in choices {
+            for warps in [4, 8] {
+                for per_thread in [2, 4, 8] {
+                    let choice = Choice {
+                        form: Some(form),
+                        stages,
+                        tile: Some(per_thread * warps * 32 * VECTOR),
+                        warps: Some(warps),
+                        ctas: None,
+                    };
+                    all.extend(Self::config(p, &choice, target));
+                }
+            }
+        }
+        all
+    }
+
+    fn plan(p: &Problem, c: &Config, _: &Target) -> Result<Plan, FamilyError> {
+        let kernel = match p.dtype {
+            Float::F32 => build::<f32>(c),
+            Float::F16 => build::<f16>(c),
+            Float::Bf16 => build::<bf16>(c),
+        }?;
+        let pointer = |b| PlanArg::Pointer(b, 0);
+        Ok(Plan {
+            steps: vec![Step {
+                kernel,
+                grid: [c.ctas, 1, 1],
+                args: vec![
+                    PlanArg::Scalar(Type::U64, p.n),
+                    pointer(Buffer::Input(0)),
+                    pointer(Buffer::Input(1)),
+                    pointer(Buffer::Output(0)),
+                ],
+            }],
+            workspace: 0,
+        })
+    }
+
+    fn cost(p: &Problem) -> Cost {
+        let n = p.n as f64;
+        Cost {
+            flops: n,
+            bytes: 3.0 * n * p.dtype.dtype().bytes() as f64,
+        }
+    }
+
+    fn inputs(p: &Problem, seed: u64) -> Vec<HostTensor> {
+        let mut random = Random::new(seed);
+        ["a", "b"]
+            .map(|name| {
+                let values = (0..p.n).map(|_| random.normal());
+                HostTensor::round(spec(name, p), values)
+            })
+            .into()
+    }
+
+    fn outputs(p: &Problem) -> Vec<TensorSpec> {
+        vec![spec("c", p)]
+    }
+
+    fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
+        // One rounding: half a unit in the last place of the sum.
+        let sum = inputs[0].values().zip(inputs[1].values()).map(|(a, b)| a + b);
+        vec![sum.map(|c| (c, half_ulp(p.dtype.dtype(), c))).collect()]
+    }
+
+    fn cases() -> Vec<Case<Problem, Choice>> {
+        let mut cases = Vec::new();
+        let tile = 2048; // bytes, of one warp
+        for (form, stages) in [
+            (Form::GridStride, None),
+            (Form::DoubleBuffer, None),
+            (Form::Specialized, Some(1)),
+            (Form::Specialized, Some(3)),
+        ] {
+            let s = u64::from(stages.unwrap_or(2));
+            for dtype in [Float::F32, Float::F16, Float::Bf16] {
+                let per_tile = u64::from(tile) / dtype.dtype().bytes() as u64;
+                // Trips 0, 1, S-1, S, S+1, 2S+1 of one CTA, whole and ragged.
+                let trips = [0, 1, s - 1, s, s + 1, 2 * s + 1];
+                let whole = trips.iter().map(|t| t * per_tile);
+                let ragged = trips.iter().map(|t| t * per_tile + per_tile / 2 + 3);
+                let odd = [1, 7, per_tile - 1, per_tile + 1];
+                for n in whole.chain(ragged).chain(odd) {
+                    for ctas in [1, 3] {
+                        cases.push(Case {
+                            problem: Problem { n, dtype },
+                            choice: Choice {
+                                form: Some(form),
+                                stages,
+                                tile: Some(tile),
+                                warps: Some(1),
+                                ctas: Some(ctas),
+                            },
+                        });
+                    }
+                }
+            }
+        }
+        cases
+    }
+}
+
+fn spec(name: &'static str, p: &Problem) -> TensorSpec {
+    TensorSpec {
+        name,
+        dtype: p.dtype.dtype(),
+        shape: vec![p.n as usize],
+    }
+}
+
+fn build<E: Summand>(c: &Config) -> Result<Kernel, BuildErrors> {
+    match c.form {
+        Form::GridStride => grid_stride::<E>(c),
+        Form::DoubleBuffer => double_buffer::<E>(c),
+        Form::Specialized => specialized::<E>(c),
+    }
+}
+
+/// An element type, and the 32-bit register its sums are made in.
+trait Summand: Element<Reg = Self::One> {
+    /// One element.
+    type One: Scalar;
+    /// As many elements as 32 bits hold.
+    type Word: Scalar;
+    fn one(a: Reg<Self::One>, b: Reg<Self::One>) -> Reg<Self::One>;
+    fn word(a: Reg<Self::Word>, b: Reg<Self::Word>) -> Reg<Self::Word>;
+}
+
+macro_rules! summand {
+    ($($e:ty, $word:ty;)*) => {$(
+        impl Summand for $e {
+            type One = $e;
+            type Word = $word;
+            #[track_caller]
+            fn one(a: Reg<$e>, b: Reg<$e>) -> Reg<$e> { Add::add(a, b) }
+            #[track_caller]
+            fn word(a: Reg<$word>, b: Reg<$word>) -> Reg<$word> { Add::add(a, b) }
+        }
+    )*};
+}
+summand! {
+    f32, f32;
+    f16, F16x2;
+    bf16, Bf16x2;
+}
+
+/// Four words: what one thread adds at a time.
+type Vector<E> = [Reg<<E as Summand>::Word>; 4];
+
+fn sum<E: Summand>(a: Vector<E>, b: Vector<E>) -> Vector<E> {
+    std::array::from_fn(|i| E::word(a[i], b[i]))
+}
+
+/// The parameters, and the work as tiles of whole 16-byte vectors and a tail.
+#[derive(Clone, Copy)]
+struct Io<E> {
+    a: Global<E>,
+    b: Global<E>,
+    c: Global<E>,
+    /// Elements.
+    n: Reg<u64>,
+    /// Bytes in whole vectors.
+    bytes: Reg<u64>,
+    tile: u32,
+}
+
+impl<E: Summand> Io<E> {
+    const SIZE: u32 = E::DTYPE.bytes() as u32;
+    /// Elements of one vector.
+    const PER_VECTOR: u32 = VECTOR / Self::SIZE;
+
+    fn declare(k: Builder, c: &Config) -> Self {
+        let n = k.param::<u64>("n");
+        let (a, b, out) = (k.pointer("a"), k.pointer("b"), k.pointer("c"));
+        Self {
+            a,
+            b,
+            c: out,
+            n,
+            bytes: (n << Self::SIZE.trailing_zeros()) & !u64::from(VECTOR - 1),
+            tile: c.tile,
+        }
+    }
+
+    /// The tiles of this CTA: for each, its first element and its bytes.
+    fn each_tile(self, body: impl FnOnce(Reg<u64>, Reg<u32>)) {
+        let shift = self.tile.trailing_zeros();
+        let tiles = ((self.bytes + u64::from(self.tile - 1)) >> shift).cast::<u32>();
+        range(cta_id(), tiles).by(grid_ctas()).each(|t| {
+            let start = t.mul_wide(self.tile);
+            let bytes = (self.bytes - start).min(u64::from(self.tile)).cast::<u32>();
+            body(start >> Self::SIZE.trailing_zeros(), bytes);
+        });
+    }
+
+    /// Every thread of the role takes its vectors of a tile: `f` gets the
+    /// number of the access and the element, inside the tile.
+    fn each_vector(c: &Config, bytes: Reg<u32>, f: impl Fn(u32, Reg<u32>)) {
+        let mine = thread_in_role() * Self::PER_VECTOR;
+        let stride = c.threads() * Self::PER_VECTOR;
+        if_else(
+            bytes.eq(c.tile),
+            || (0..c.accesses()).for_each(|i| f(i * stride, mine)),
+            || {
+                for i in 0..c.accesses() {
+                    let inside = (mine + i * stride) * Self::SIZE;
+                    if_(inside.lt(bytes), || f(i * stride, mine));
+                }
+            },
+        );
+    }
+
+    /// The elements after the last whole vector: one thread each, in CTA 0.
+    fn tail(self) {
+        let whole = self.bytes >> Self::SIZE.trailing_zeros();
+        let i = whole + thread_in_role().cast::<u64>();
+        if_(i.lt(self.n) & cta_id().eq(0), || {
+            self.c.store(i, E::one(self.a.load(i), self.b.load(i)));
+        });
+    }
+}
+
+/// Every thread loads, adds and stores.
+fn grid_stride<E: Summand>(c: &Config) -> Result<Kernel, BuildErrors> {
+    Kernel::build("vector_add", |k| {
+        let io = Io::<E>::declare(k, c);
+        k.role("all").warps(c.warps).body(|| {
+            let threads = c.threads();
+            io.each_tile(|start, bytes| {
+                let (a, b, out) = (io.a.offset(start), io.b.offset(start), io.c.offset(start));
+                let mine = thread_in_role() * Io::<E>::PER_VECTOR;
+                let stride = threads * Io::<E>::PER_VECTOR;
+                let at = |i: u32| mine + i * stride;
+                if_else(
+                    bytes.eq(c.tile),
+                    || {
+                        // All loads of a tile are in flight before the first sum.
+                        let load = |from: Global<E>| -> Vec<Vector<E>> {
+                            (0..c.accesses()).map(|i| from.load_as(at(i))).collect()
+                        };
+                        let (x, y) = (load(a), load(b));
+                        for (i, (&x, y)) in x.iter().zip(y).enumerate() {
+                            out.store_as(at(i as u32), sum::<E>(x, y));
+                        }
+                    },
+                    || {
+                        for i in 0..c.accesses() {
+                            if_((at(i) * Io::<E>::SIZE).lt(bytes), || {
+                                let s = sum::<E>(a.load_as(at(i)), b.load_as(at(i)));
+                                out.store_as(at(i), s);
+                            });
+                        }
+                    },
+                );
+            });
+            io.tail();
+        });
+    })
+}
+
+/// Every warp adds; one thread keeps the copies of the next tile in flight.
+fn double_buffer<E: Summand>(c: &Config) -> Result<Kernel, BuildErrors> {
+    Kernel::build("vector_add", |k| {
+        let io = Io::<E>::declare(k, c);
+        let len = c.tile / Io::<E>::SIZE;
+        let tiles = k.ring("tiles", c.stages, |s| (s.vector::<E>(len), s.vector::<E>(len)));
+        k.role("all").warps(c.warps).body(|| {
+            let fetch = |start: Reg<u64>, bytes: Reg<u32>| {
+                elect(|| {
+                    let slot = tiles.acquire();
+                    slot.load_bytes(slot.0, io.a.address(start), bytes);
+                    slot.load_bytes(slot.1, io.b.address(start), bytes);
+                    slot.commit();
+                });
+            };
+            let (last_start, last_bytes) = (Var::new(0u64), Var::new(0u32));
+            let add = |start: Reg<u64>, bytes: Reg<u32>| {
+                let slot = tiles.wait();
+                let (a, b, out) = (slot.0, slot.1, io.c.offset(start));
+                Io::<E>::each_vector(c, bytes, |i, mine| {
+                    let (a, b) = (a.slice(0..1, i..len), b.slice(0..1, i..len));
+                    let s = sum::<E>(a.load_as(0u32, mine), b.load_as(0u32, mine));
+                    out.store_as(mine + i, s);
+                });
+                slot.release();
+            };
+            // One tile ahead: fetch this one, then add the one before it.
+            io.each_tile(|start, bytes| {
+                fetch(start, bytes);
+                let before = last_bytes.get();
+                if_(before.ne(0u32), || add(last_start.get(), before));
+                last_start.set(start);
+                last_bytes.set(bytes);
+            });
+            let before = last_bytes.get();
+            if_(before.ne(0u32), || add(last_start.get(), before));
+            io.tail();
+        });
+    })
+}
+
+/// loader → compute → storer.
+fn specialized<E: Summand>(c: &Config) -> Result<Kernel, BuildErrors> {
+    Kernel::build("vector_add", |k| {
+        let io = Io::<E>::declare(k, c);
+        let len = c.tile / Io::<E>::SIZE;
+        let inputs = k.ring("in", c.stages, |s| (s.vector::<E>(len), s.vector::<E>(len)));
+        let sums = k.ring("out", c.stages, |s| s.vector::<E>(len));
+
+        k.role("compute").warps(c.warps).body(|| {
+            io.each_tile(|_, bytes| {
+                let (slot, out) = (inputs.wait(), sums.acquire());
+                Io::<E>::each_vector(c, bytes, |i, mine| {
+                    let part = |t: TileRef<E>| t.slice(0..1, i..len);
+                    let (a, b) = (part(slot.0), part(slot.1));
+                    let s = sum::<E>(a.load_as(0u32, mine), b.load_as(0u32, mine));
+                    part(out.tiles()).store_as(0u32, mine, s);
+                });
+                slot.release();
+                out.commit();
+            });
+            io.tail();
+        });
+
+        k.role("load").warps(1).body(|| {
+            elect(|| {
+                io.each_tile(|start, bytes| {
+                    let slot = inputs.acquire();
+                    slot.load_bytes(slot.0, io.a.address(start), bytes);
+                    slot.load_bytes(slot.1, io.b.address(start), bytes);
+                    slot.commit();
+                });
+            });
+        });
+
+        k.role("store").warps(1).body(|| {
+            elect(|| {
+                io.each_tile(|start, bytes| {
+                    let slot = sums.wait();
+                    bulk_store(slot.tiles(), io.c.address(start), bytes);
+                    bulk_commit();
+                    bulk_wait_read(0);
+                    slot.release();
+                });
+            });
+        });
+    })
+}

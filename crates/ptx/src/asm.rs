@@ -1,0 +1,304 @@
+//! Operands, addresses and descriptors as text.
+//!
+//! A register of the program keeps its number: `%17` is `%r17`, `%h17`,
+//! `%d17` or `%p17` by its width. Registers the printer makes itself are
+//! numbered on from there.
+
+use crate::lines::Lines;
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use warpline_ir::{
+    Asm, At, BarRef, Descriptor, Kernel, Loc, NamedId, Operand, ParamId, ParamKind, Place, RegId,
+    TileId, TileLayout, Type, View,
+};
+
+/// The start of shared memory, in a register.
+pub(crate) const SHARED: &str = "%smem";
+/// The same in units of 16 bytes, as descriptors count.
+pub(crate) const SHARED_16: &str = "%smem16";
+
+/// Writes the instructions of an entry.
+pub(crate) struct Writer<'k> {
+    pub(crate) kernel: &'k Kernel,
+    pub(crate) text: String,
+    pub(crate) lines: Lines,
+    pub(crate) params: &'k [String],
+    /// What the entry must set up before the first statement.
+    pub(crate) needs: Needs,
+    /// Blocks around the current statement.
+    pub(crate) depth: usize,
+    registers: u32,
+    labels: u32,
+    /// Names of tiles and barriers in the instruction to come.
+    notes: Vec<&'k str>,
+}
+
+/// What the body used that the entry sets up once.
+#[derive(Default)]
+pub(crate) struct Needs {
+    pub(crate) shared: bool,
+    pub(crate) shared_16: bool,
+    pub(crate) maps: BTreeSet<ParamId>,
+}
+
+impl<'k> Writer<'k> {
+    pub(crate) fn new(kernel: &'k Kernel, params: &'k [String]) -> Self {
+        Self {
+            kernel,
+            text: String::new(),
+            lines: Lines::default(),
+            params,
+            needs: Needs::default(),
+            depth: 0,
+            registers: kernel.regs.len() as u32,
+            labels: 0,
+            notes: Vec::new(),
+        }
+    }
+
+    /// One more than the highest register number.
+    pub(crate) fn register_count(&self) -> u32 {
+        self.registers
+    }
+
+    /// The next number for labels.
+    pub(crate) fn next_label(&mut self) -> u32 {
+        self.labels += 1;
+        self.labels
+    }
+
+    /// A line of text at the current depth.
+    pub(crate) fn line(&mut self, text: &str) {
+        let indent = 4 + 2 * self.depth;
+        let _ = writeln!(self.text, "{:indent$}{text}", "");
+    }
+
+    /// An instruction.
+    pub(crate) fn instruction(&mut self, text: &str) {
+        self.line(&format!("{text};"));
+    }
+
+    /// A label, one step to the left of what follows.
+    pub(crate) fn place_label(&mut self, name: &str) {
+        let indent = 2 + 2 * self.depth;
+        let _ = writeln!(self.text, "{:indent$}{name}:", "");
+    }
+
+    /// Makes a location the line of what follows.
+    pub(crate) fn at(&mut self, loc: Loc) {
+        if let Some(frame) = self.kernel.locs.author(loc)
+            && let Some(directive) = self.lines.loc(frame)
+        {
+            self.line(&directive);
+        }
+    }
+
+    fn note(&mut self, name: &'k str) {
+        if !self.notes.contains(&name) {
+            self.notes.push(name);
+        }
+    }
+
+    /// `register+constant` of `base + stage · bytes + byte + constant` in shared memory, here or in a peer.
+    fn shared(
+        &mut self,
+        peer: Option<Operand>,
+        stage: Operand,
+        stage_bytes: u32,
+        byte: Operand,
+        mut constant: u64,
+    ) -> String {
+        self.needs.shared = true;
+        let mut at = SHARED.to_owned();
+        if let Some(peer) = peer {
+            let (rank, mapped) = (self.operand(peer, Type::U32), self.temp(Type::U32));
+            self.instruction(&format!("mapa.shared::cluster.u32 {mapped}, {at}, {rank}"));
+            at = mapped;
+        }
+        match stage {
+            Operand::Imm(s) => constant += s * u64::from(stage_bytes),
+            Operand::Reg(s) => at = self.scaled(s, stage_bytes, &at),
+        }
+        match byte {
+            Operand::Imm(b) => constant += b,
+            Operand::Reg(b) => {
+                let (sum, b) = (self.temp(Type::U32), self.reg(b));
+                self.instruction(&format!("add.u32 {sum}, {at}, {b}"));
+                at = sum;
+            }
+        }
+        plus(at, constant)
+    }
+
+    /// A register with `stage · bytes + base`.
+    fn scaled(&mut self, stage: RegId, bytes: u32, base: &str) -> String {
+        let (sum, stage) = (self.temp(Type::U32), self.reg(stage));
+        self.instruction(&format!("mad.lo.u32 {sum}, {stage}, {bytes}, {base}"));
+        sum
+    }
+
+    fn place(&mut self, p: &Place) -> String {
+        let tile = self.tile(p.tile);
+        let constant = u64::from(tile.offset) + u64::from(p.offset);
+        self.shared(p.peer, p.stage, tile.layout.stage_bytes(), p.byte, constant)
+    }
+
+    fn tile(&mut self, id: TileId) -> &'k warpline_ir::Tile {
+        let tile = self.kernel.tile(id);
+        self.note(&tile.name);
+        tile
+    }
+}
+
+impl Asm for Writer<'_> {
+    fn emit(&mut self, instruction: String) {
+        // An op that loops writes its label in front of an instruction.
+        let instruction = match instruction.split_once(": ") {
+            Some((label, rest)) if label.starts_with('$') => {
+                self.place_label(label);
+                rest
+            }
+            _ => instruction.as_str(),
+        };
+        let notes = std::mem::take(&mut self.notes);
+        if notes.is_empty() {
+            self.instruction(instruction);
+        } else {
+            let names: Vec<_> = notes.iter().map(|n| crate::names::comment(n)).collect();
+            self.line(&format!("{instruction};  // {}", names.join(", ")));
+        }
+    }
+
+    fn reg(&mut self, r: RegId) -> String {
+        register(self.kernel.ty(r), r.0)
+    }
+
+    fn operand(&mut self, o: Operand, ty: Type) -> String {
+        let bits = match o {
+            Operand::Reg(r) => return self.reg(r),
+            Operand::Imm(bits) => bits,
+        };
+        match ty {
+            // PTX has no such constants: they go through a register.
+            Type::F16 | Type::Bf16 | Type::F16x2 | Type::Bf16x2 => self.in_reg(o, ty),
+            Type::F32 => format!("0f{:08X}", bits as u32),
+            Type::I32 => (bits as u32 as i32).to_string(),
+            Type::I64 => (bits as i64).to_string(),
+            Type::Tf32 | Type::E4m3x4 | Type::E5m2x4 => format!("{:#x}", bits as u32),
+            Type::Pred | Type::U8 | Type::U16 | Type::U32 | Type::U64 => bits.to_string(),
+        }
+    }
+
+    fn in_reg(&mut self, o: Operand, ty: Type) -> String {
+        let bits = match o {
+            Operand::Reg(r) => return self.reg(r),
+            Operand::Imm(bits) => bits,
+        };
+        let constant = match ty {
+            Type::F16 | Type::Bf16 | Type::F16x2 | Type::Bf16x2 => format!("{bits:#x}"),
+            _ => self.operand(o, ty),
+        };
+        let to = self.temp(ty);
+        let class = if ty == Type::U8 { "b16" } else { ty.bits() };
+        self.instruction(&format!("mov.{class} {to}, {constant}"));
+        to
+    }
+
+    fn temp(&mut self, ty: Type) -> String {
+        self.registers += 1;
+        register(ty, self.registers - 1)
+    }
+
+    fn label(&mut self) -> String {
+        format!("$again_{}", self.next_label())
+    }
+
+    fn address(&mut self, at: &At) -> String {
+        match at {
+            At::Shared(p) => self.place(p),
+            At::Global { addr, offset } => {
+                let addr = self.in_reg(*addr, Type::U64);
+                match offset {
+                    0 => addr,
+                    _ => format!("{addr}+{offset}"),
+                }
+            }
+        }
+    }
+
+    fn view(&mut self, v: &View) -> String {
+        let tile = self.tile(v.tile);
+        let l = &tile.layout;
+        let constant = u64::from(tile.offset) + u64::from(l.linear(v.row, v.col));
+        self.shared(v.peer, v.stage, l.stage_bytes(), Operand::Imm(0), constant)
+    }
+
+    fn barrier(&mut self, b: &BarRef) -> String {
+        let array = self.kernel.barrier(b.bar);
+        self.note(&array.name);
+        self.shared(b.peer, b.index, 8, Operand::Imm(0), array.offset.into())
+    }
+
+    fn named(&mut self, id: NamedId) -> u32 {
+        let named = self.kernel.named(id);
+        self.note(&named.name);
+        named.id
+    }
+
+    fn param(&mut self, p: ParamId) -> String {
+        let name = &self.params[p.index()];
+        if let ParamKind::TensorMap(_) = self.kernel.param(p).kind {
+            self.needs.maps.insert(p);
+            map_register(name)
+        } else {
+            name.clone()
+        }
+    }
+
+    /// The low word is one sum, so that a step along K costs one add; the high word is constant.
+    fn descriptor(&mut self, v: &View, d: Descriptor) -> String {
+        self.needs.shared = true;
+        self.needs.shared_16 = true;
+        let tile = self.tile(v.tile);
+        let l = &tile.layout;
+        let (leading, high) = l.descriptor(d);
+        let mut constant = u64::from(tile.offset + l.linear(v.row, v.col)) >> 4;
+        let mut at = SHARED_16.to_owned();
+        match v.stage {
+            Operand::Imm(s) => constant += s * u64::from(l.stage_bytes() >> 4),
+            Operand::Reg(s) => at = self.scaled(s, l.stage_bytes() >> 4, &at),
+        }
+        let (low, whole) = (self.temp(Type::U32), self.temp(Type::U64));
+        let constant = constant + u64::from(leading);
+        self.instruction(&format!("add.u32 {low}, {at}, {constant}"));
+        self.instruction(&format!("mov.b64 {whole}, {{{low}, {high:#x}}}"));
+        whole
+    }
+
+    fn layout(&self, view: &View) -> TileLayout {
+        self.kernel.layout(view)
+    }
+}
+
+/// The register with the generic address of a tensor map.
+pub(crate) fn map_register(param: &str) -> String {
+    format!("%{param}")
+}
+
+/// The name of a register: its class and number.
+fn register(ty: Type, number: u32) -> String {
+    let class = match ty.bytes() {
+        0 => 'p',
+        1 | 2 => 'h',
+        8 => 'd',
+        _ => 'r',
+    };
+    format!("%{class}{number}")
+}
+
+fn plus(register: String, constant: u64) -> String {
+    match constant {
+        0 => register,
+        _ => format!("{register}+{constant}"),
+    }
+}

@@ -1,0 +1,123 @@
+//! Statements to labels and branches.
+//!
+//! Every lane of a divergent branch meets again at the label that ends the
+//! statement. `bra.uni` is written where all lanes of a warp are known to go
+//! the same way, and nowhere else.
+
+use crate::asm::Writer;
+use warpline_check::Uniformity;
+use warpline_ir::{Asm, Block, Operand, RegId, Stmt, StmtKind, Type, Uniform};
+
+/// Prints blocks.
+pub(crate) struct Flow<'a, 'k> {
+    pub(crate) asm: &'a mut Writer<'k>,
+    pub(crate) uniformity: &'a Uniformity,
+    /// Is one lane of the warp elected already?
+    pub(crate) elected: bool,
+}
+
+impl<'k> Flow<'_, 'k> {
+    /// Prints statements in order.
+    pub(crate) fn block(&mut self, block: &'k Block) {
+        for stmt in &block.0 {
+            self.asm.at(stmt.loc);
+            match &stmt.kind {
+                StmtKind::Op(op) => op.asm(self.asm),
+                StmtKind::If { cond, then, other } => self.branch(*cond, then, other),
+                StmtKind::For { var, from, to, step, body, unroll } => {
+                    self.count(stmt, *var, [*from, *to, *step], body, *unroll);
+                }
+                StmtKind::While { head, cond, body } => self.repeat(stmt, head, *cond, body),
+                StmtKind::Elect { body } => self.elect(body),
+            }
+        }
+    }
+
+    /// Prints the statements of a block, one step deeper.
+    fn inner(&mut self, block: &'k Block) {
+        self.asm.depth += 1;
+        self.block(block);
+        self.asm.depth -= 1;
+    }
+
+    /// `bra`, or `bra.uni` where a warp agrees.
+    fn bra(&self, agreed: Uniform) -> &'static str {
+        if agreed >= Uniform::Warp { "bra.uni" } else { "bra" }
+    }
+
+    fn branch(&mut self, cond: RegId, then: &'k Block, other: &'k Block) {
+        let n = self.asm.next_label();
+        let (p, bra) = (self.asm.reg(cond), self.bra(self.uniformity.reg(cond)));
+        let (otherwise, end) = (format!("$else_{n}"), format!("$end_if_{n}"));
+        let first = if other.0.is_empty() { &end } else { &otherwise };
+        self.asm.instruction(&format!("@!{p} {bra} {first}"));
+        self.inner(then);
+        if !other.0.is_empty() {
+            self.asm.instruction(&format!("bra.uni {end}"));
+            self.asm.place_label(&otherwise);
+            self.inner(other);
+        }
+        self.asm.place_label(&end);
+    }
+
+    fn count(
+        &mut self,
+        stmt: &'k Stmt,
+        var: RegId,
+        [from, to, step]: [Operand; 3],
+        body: &'k Block,
+        unroll: Option<u32>,
+    ) {
+        let n = self.asm.next_label();
+        let (again, end) = (format!("$for_{n}"), format!("$end_for_{n}"));
+        let bra = self.bra(self.uniformity.inside(stmt));
+        let ty = self.asm.kernel.ty(var);
+        let (i, go) = (self.asm.reg(var), self.asm.temp(Type::Pred));
+        let from = self.asm.operand(from, ty);
+        self.asm.instruction(&format!("mov.b32 {i}, {from}"));
+        let limit = self.asm.operand(to, ty);
+        let test = format!("setp.lt.{} {go}, {i}, {limit}", ty.ptx());
+        self.asm.instruction(&test);
+        self.asm.instruction(&format!("@!{go} {bra} {end}"));
+        self.asm.place_label(&again);
+        if unroll == Some(1) {
+            self.asm.instruction(".pragma \"nounroll\"");
+        }
+        self.inner(body);
+        self.asm.at(stmt.loc);
+        let step = self.asm.operand(step, ty);
+        self.asm.instruction(&format!("add.{} {i}, {i}, {step}", ty.ptx()));
+        self.asm.instruction(&test);
+        self.asm.instruction(&format!("@{go} {bra} {again}"));
+        self.asm.place_label(&end);
+    }
+
+    fn repeat(&mut self, stmt: &'k Stmt, head: &'k Block, cond: RegId, body: &'k Block) {
+        let n = self.asm.next_label();
+        let (again, end) = (format!("$while_{n}"), format!("$end_while_{n}"));
+        let (p, bra) = (self.asm.reg(cond), self.bra(self.uniformity.reg(cond)));
+        self.asm.place_label(&again);
+        self.inner(head);
+        self.asm.at(stmt.loc);
+        self.asm.instruction(&format!("@!{p} {bra} {end}"));
+        self.inner(body);
+        self.asm.instruction(&format!("bra.uni {again}"));
+        self.asm.place_label(&end);
+    }
+
+    fn elect(&mut self, body: &'k Block) {
+        // One lane of one lane is that lane; `elect.sync` wants the whole warp.
+        if self.elected {
+            return self.block(body);
+        }
+        let n = self.asm.next_label();
+        let end = format!("$end_elect_{n}");
+        let leader = self.asm.temp(Type::Pred);
+        self.asm.instruction(&format!("elect.sync _|{leader}, 0xffffffff"));
+        self.asm.instruction(&format!("@!{leader} bra {end}"));
+        self.elected = true;
+        self.inner(body);
+        self.elected = false;
+        self.asm.place_label(&end);
+    }
+}

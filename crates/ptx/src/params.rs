@@ -1,0 +1,35 @@
+//! Launch parameters.
+
+use crate::names::{Names, sanitise};
+use warpline_ir::{Param, ParamKind, Type};
+
+/// The names of the parameters in PTX, by id.
+pub(crate) fn names(params: &[Param]) -> Vec<String> {
+    let mut names = Names::default();
+    params
+        .iter()
+        .map(|p| names.unique(format!("param_{}", sanitise(&p.name))))
+        .collect()
+}
+
+/// The declaration of a parameter.
+pub(crate) fn declaration(param: &Param, name: &str) -> String {
+    match &param.kind {
+        ParamKind::Scalar(ty) => format!(".param .{} {name}", scalar(*ty)),
+        // An element's own alignment is all that a launch promises.
+        ParamKind::Pointer(dtype) => {
+            format!(".param .u64 .ptr .global .align {} {name}", dtype.bytes())
+        }
+        ParamKind::TensorMap(_) => format!(".param .align 64 .b8 {name}[128]"),
+    }
+}
+
+/// A parameter type; what PTX has no name for is passed as bits.
+fn scalar(ty: Type) -> &'static str {
+    match ty {
+        Type::Pred => "b8",
+        Type::F16 | Type::Bf16 => "b16",
+        Type::Tf32 | Type::F16x2 | Type::Bf16x2 | Type::E4m3x4 | Type::E5m2x4 => "b32",
+        number => number.ptx(),
+    }
+}

@@ -1,0 +1,267 @@
+//! The module: header, entry, roles.
+
+use crate::asm::{SHARED, SHARED_16, Writer, map_register};
+use crate::flow::Flow;
+use crate::names::{Names, comment, sanitise};
+use crate::params;
+use std::fmt::Write;
+use warpline_check::rules::broken_references;
+use warpline_check::{Checked, Refusals, Uniformity};
+use warpline_ir::{Kernel, Role, StmtKind, Target};
+
+/// The name of the shared memory of a CTA.
+const MEMORY: &str = "smem";
+/// The index of the warp, the same in all its lanes.
+const WARP: &str = "%warp";
+/// Where roles go when they are done.
+const ROLES_END: &str = "$roles_end";
+
+/// A kernel as PTX.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Ptx {
+    /// The module.
+    pub text: String,
+    /// The name of its entry.
+    pub entry: String,
+    /// Dynamic shared memory a launch must give it, in bytes.
+    pub shared_bytes: u32,
+    /// Threads of a CTA.
+    pub threads: u32,
+    /// CTAs of a cluster, by axis.
+    pub cluster: [u32; 3],
+    /// The PTX version it needs.
+    pub version: (u32, u32),
+    /// The target it is for, as ptxas names it.
+    pub target: &'static str,
+}
+
+/// Why a kernel cannot be printed.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PtxError {
+    /// It was checked for another target.
+    #[error("kernel {kernel} was checked for {checked} and cannot be printed for {asked}")]
+    OtherTarget {
+        /// The kernel's name.
+        kernel: String,
+        /// The target it was checked for.
+        checked: &'static str,
+        /// The target that was asked for.
+        asked: &'static str,
+    },
+    /// It was let through unproved, and names things that it does not declare.
+    #[error("an unproved kernel cannot be printed: {0}")]
+    Broken(Refusals),
+}
+
+impl PtxError {
+    /// A stable code, for tools.
+    pub fn code(&self) -> &'static str {
+        match self {
+            PtxError::OtherTarget { .. } => "ptx-target",
+            PtxError::Broken(_) => "ptx-broken",
+        }
+    }
+}
+
+/// Prints a kernel for a target.
+pub fn print(kernel: &Checked, target: &Target) -> Result<Ptx, PtxError> {
+    match kernel.target() {
+        Some(checked) if checked == target => {}
+        Some(checked) => {
+            return Err(PtxError::OtherTarget {
+                kernel: kernel.name.clone(),
+                checked: checked.name,
+                asked: target.name,
+            });
+        }
+        None => {
+            let refusals = broken_references(kernel);
+            if !refusals.is_empty() {
+                return Err(PtxError::Broken(Refusals {
+                    kernel: kernel.name.clone(),
+                    refusals,
+                }));
+            }
+        }
+    }
+    let mut names = Names::default();
+    names.unique(MEMORY.to_owned());
+    let entry = names.unique(sanitise(&kernel.name));
+    let version = version(kernel);
+    let params = params::names(&kernel.params);
+    let body = Body::print(kernel, &params);
+
+    let mut text = String::new();
+    header(&mut text, kernel, target, version);
+    text.push_str(&body.files);
+    if kernel.shared_bytes > 0 {
+        let align = kernel.shared_align();
+        let _ = writeln!(text, "\n.extern .shared .align {align} .b8 {MEMORY}[];");
+    }
+    signature(&mut text, kernel, &entry, &params);
+    text.push_str("{\n");
+    text.push_str(&body.registers);
+    text.push_str(&body.setup);
+    text.push_str(&body.code);
+    text.push_str("}\n");
+    Ok(Ptx {
+        text,
+        entry,
+        shared_bytes: kernel.shared_bytes,
+        threads: kernel.threads(),
+        cluster: kernel.cluster,
+        version,
+        target: target.name,
+    })
+}
+
+/// The lowest PTX version that has every op of the kernel.
+fn version(kernel: &Kernel) -> (u32, u32) {
+    let mut version = (8, 0);
+    kernel.each_stmt(&mut |_, s| {
+        if let StmtKind::Op(op) = &s.kind {
+            version = version.max(op.ptx_version());
+        }
+    });
+    version
+}
+
+fn header(text: &mut String, kernel: &Checked, target: &Target, (major, minor): (u32, u32)) {
+    let _ = writeln!(text, "// {}", comment(&kernel.to_string()));
+    if !kernel.tiles.is_empty() || !kernel.barriers.is_empty() {
+        let _ = writeln!(text, "// shared memory, {} bytes:", kernel.shared_bytes);
+    }
+    for t in &kernel.tiles {
+        let l = &t.layout;
+        let _ = writeln!(
+            text,
+            "//   {:>6}  {}: {} {}x{}, {}, stages {}",
+            t.offset,
+            comment(&t.name),
+            t.dtype,
+            l.rows,
+            l.cols,
+            l.swizzle,
+            t.stages
+        );
+    }
+    for b in &kernel.barriers {
+        let _ = writeln!(text, "//   {:>6}  {}: mbarriers {}", b.offset, comment(&b.name), b.len);
+    }
+    let _ = writeln!(text, ".version {major}.{minor}");
+    let _ = writeln!(text, ".target {}", target.name);
+    let _ = writeln!(text, ".address_size 64");
+}
+
+fn signature(text: &mut String, kernel: &Kernel, entry: &str, params: &[String]) {
+    let list: Vec<_> = kernel
+        .params
+        .iter()
+        .zip(params)
+        .map(|(p, name)| format!("\n    {}", params::declaration(p, name)))
+        .collect();
+    let close = if list.is_empty() { "" } else { "\n" };
+    let _ = writeln!(text, "\n.visible .entry {entry}({}{close})", list.join(","));
+    // Both are needed: without `.minnctapersm` ptxas ignores setmaxnreg.
+    let _ = writeln!(text, ".maxntid {}, 1, 1", kernel.threads());
+    let _ = writeln!(text, ".minnctapersm 1");
+    if kernel.cluster_size() > 1 {
+        let [x, y, z] = kernel.cluster;
+        let _ = writeln!(text, ".explicitcluster");
+        let _ = writeln!(text, ".reqnctapercluster {x}, {y}, {z}");
+    }
+}
+
+/// The parts of an entry.
+struct Body {
+    files: String,
+    registers: String,
+    setup: String,
+    code: String,
+}
+
+impl Body {
+    fn print(kernel: &Kernel, params: &[String]) -> Self {
+        let uniformity = Uniformity::of(kernel);
+        let mut asm = Writer::new(kernel, params);
+        let mut flow = Flow {
+            asm: &mut asm,
+            uniformity: &uniformity,
+            elected: false,
+        };
+        flow.block(&kernel.prologue);
+        roles(&mut flow, &kernel.roles);
+        flow.block(&kernel.epilogue);
+        asm.instruction("ret");
+
+        let needs = &asm.needs;
+        let maps = needs.maps.iter().map(|p| params[p.index()].as_str());
+        let dispatch = kernel.roles.len() > 1;
+        let named = [(dispatch, WARP), (needs.shared, SHARED), (needs.shared_16, SHARED_16)];
+        let mut registers = String::new();
+        let n = asm.register_count().max(1);
+        for (class, prefix) in [("pred", 'p'), ("b16", 'h'), ("b32", 'r'), ("b64", 'd')] {
+            let _ = writeln!(registers, "    .reg .{class} %{prefix}<{n}>;");
+        }
+        for (_, name) in named.into_iter().filter(|(used, _)| *used) {
+            let _ = writeln!(registers, "    .reg .b32 {name};");
+        }
+        let mut setup = String::new();
+        if needs.shared {
+            let _ = writeln!(setup, "    mov.b32 {SHARED}, {MEMORY};");
+        }
+        if needs.shared_16 {
+            let _ = writeln!(setup, "    shr.u32 {SHARED_16}, {SHARED}, 4;");
+        }
+        for name in maps {
+            let map = map_register(name);
+            let _ = writeln!(registers, "    .reg .b64 {map};");
+            let _ = writeln!(setup, "    mov.b64 {map}, {name};");
+            let _ = writeln!(setup, "    cvta.param.u64 {map}, {map};");
+        }
+        registers.push('\n');
+        Self {
+            files: asm.lines.files(),
+            registers,
+            setup,
+            code: asm.text,
+        }
+    }
+}
+
+/// The roles one after the other, each entered by its own warps.
+fn roles<'k>(flow: &mut Flow<'_, 'k>, roles: &'k [Role]) {
+    let mut names = Names::default();
+    let labels: Vec<_> = roles
+        .iter()
+        .map(|r| names.unique(format!("$role_{}", sanitise(&r.name))))
+        .collect();
+    if roles.len() > 1 {
+        // A shuffle makes the index uniform in the eyes of ptxas.
+        flow.asm.instruction(&format!("mov.u32 {WARP}, %tid.x"));
+        flow.asm.instruction(&format!("shr.u32 {WARP}, {WARP}, 5"));
+        flow.asm
+            .instruction(&format!("shfl.sync.idx.b32 {WARP}, {WARP}, 0, 31, 0xffffffff"));
+    }
+    for (i, role) in roles.iter().enumerate() {
+        if i > 0 {
+            flow.asm.place_label(&labels[i]);
+        }
+        let end = role.first_warp + role.warps;
+        let name = comment(&role.name);
+        flow.asm.line(&format!("// role {name}: warps {} to {}", role.first_warp, end - 1));
+        if let Some(next) = labels.get(i + 1) {
+            let other = warpline_ir::Asm::temp(flow.asm, warpline_ir::Type::Pred);
+            flow.asm.instruction(&format!("setp.ge.u32 {other}, {WARP}, {end}"));
+            flow.asm.instruction(&format!("@{other} bra.uni {next}"));
+        }
+        flow.block(&role.body);
+        if i + 1 < roles.len() {
+            flow.asm.instruction(&format!("bra.uni {ROLES_END}"));
+        }
+    }
+    if roles.len() > 1 {
+        flow.asm.place_label(ROLES_END);
+    }
+}

@@ -1,0 +1,133 @@
+//! What can go wrong between a piece of work and its outcome.
+
+use warpline_check::Refusals;
+use warpline_cpu::RunError;
+use warpline_cuda::CudaError;
+use warpline_ir::FaultKind;
+use warpline_kernels::FamilyError;
+use warpline_ptx::PtxError;
+
+/// Why there is no outcome.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A name that no device has.
+    #[error("a device is cpu, cuda or cuda:N (cuda:0 is the first GPU), not {0:?}")]
+    DeviceName(String),
+    /// The driver, a GPU or a kernel on it.
+    #[error(transparent)]
+    Cuda(#[from] CudaError),
+    /// A problem or config that the family does not serve.
+    #[error(transparent)]
+    Family(#[from] FamilyError),
+    /// A kernel that the checker did not let pass.
+    #[error(transparent)]
+    Refused(#[from] Refusals),
+    /// A kernel that cannot be printed.
+    #[error(transparent)]
+    Print(#[from] PtxError),
+    /// The simulated kernel faulted or hung.
+    #[error(transparent)]
+    Fault(Box<RunError>),
+    /// The GPU did not finish.
+    #[error("kernel {kernel} did not finish on {device} within {seconds} s, so it hangs")]
+    Hang {
+        /// The first kernel of the plan.
+        kernel: String,
+        /// The device.
+        device: String,
+        /// How long it was waited for.
+        seconds: u64,
+    },
+    /// The simulator would take too long to start it unasked.
+    #[error(
+        "the CPU is a simulator, and this problem would take it about {seconds:.0} s; \
+         above {} s that must be asked for with `simulate`",
+        crate::estimate::UNASKED_SECONDS
+    )]
+    TooLong {
+        /// The estimate.
+        seconds: f64,
+    },
+    /// The problem does not fit into the memory of this machine.
+    #[error(
+        "this problem needs about {needed} bytes of host memory for its tensors and the \
+         reference, and {available} are available"
+    )]
+    HostMemory {
+        /// Bytes needed.
+        needed: u64,
+        /// Bytes there are.
+        available: u64,
+    },
+    /// A launch parameter that the driver layer cannot pass.
+    #[error("parameter {name} of kernel {kernel} cannot be passed to a GPU: {why}")]
+    Parameter {
+        /// The kernel.
+        kernel: String,
+        /// The parameter.
+        name: String,
+        /// The rule.
+        why: String,
+    },
+}
+
+impl From<RunError> for Error {
+    fn from(e: RunError) -> Self {
+        Error::Fault(Box::new(e))
+    }
+}
+
+impl Error {
+    /// A stable code, for tools.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Error::DeviceName(_) => "bad-device-name",
+            Error::Cuda(e) => e.code(),
+            Error::Family(e) => e.code(),
+            Error::Refused(_) => "refused",
+            Error::Print(e) => e.code(),
+            Error::Fault(e) if e.kind == FaultKind::Deadlock => "deadlock",
+            Error::Fault(_) => "fault",
+            Error::Hang { .. } => "hang",
+            Error::TooLong { .. } => "too-long",
+            Error::HostMemory { .. } => "host-memory",
+            Error::Parameter { .. } => "bad-parameter",
+        }
+    }
+
+    /// The exit code of a command that ends with this error: 1 refused or
+    /// wrong, 2 bad input or no such device, 3 device fault or hang.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Error::DeviceName(_)
+            | Error::TooLong { .. }
+            | Error::HostMemory { .. }
+            | Error::Family(FamilyError::Problem(_) | FamilyError::Config(_)) => 2,
+            Error::Family(_) | Error::Refused(_) | Error::Print(_) | Error::Parameter { .. } => 1,
+            Error::Fault(_) | Error::Hang { .. } => 3,
+            Error::Cuda(e) => match e {
+                CudaError::DriverCall { .. } => 3,
+                CudaError::JitRefused { .. } | CudaError::BadArgument { .. } => 1,
+                _ => 2,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_codes_tell_bad_input_refusal_and_fault_apart() {
+        let config = Error::Family(FamilyError::Config("no".into()));
+        assert_eq!((config.code(), config.exit_code()), ("bad-config", 2));
+        let none = Error::Cuda(CudaError::NoSuchDevice { ordinal: 9, count: 1 });
+        assert_eq!((none.code(), none.exit_code()), ("cuda-no-such-device", 2));
+        let refused = Error::Refused(Refusals { kernel: "k".into(), refusals: vec![] });
+        assert_eq!((refused.code(), refused.exit_code()), ("refused", 1));
+        let hang = Error::Hang { kernel: "k".into(), device: "cuda:0".into(), seconds: 60 };
+        assert_eq!((hang.code(), hang.exit_code()), ("hang", 3));
+    }
+}

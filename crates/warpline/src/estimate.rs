@@ -1,0 +1,82 @@
+//! How long the simulator will take, and how much memory a run needs.
+
+use crate::error::Error;
+use std::fs;
+use warpline_cpu::Timing;
+use warpline_kernels::{AnyWork, Cost};
+
+/// The most seconds that the simulator takes unasked.
+pub const UNASKED_SECONDS: f64 = 30.0;
+
+/// Bytes of global memory that the simulator moves in a second, with eager
+/// timing, on two cores of a server (measured with vector add).
+const BYTES_PER_S: f64 = 100e6;
+
+/// Floating-point operations that it makes in a second, on the same machine
+/// (measured with wgmma).
+const FLOPS_PER_S: f64 = 2e9;
+
+/// How much longer the checks of late and random timing take.
+const CHECKED: f64 = 3.0;
+
+/// Seconds that the simulator will take, to a factor of a few.
+///
+/// ```
+/// use warpline::{Timing, estimate};
+/// use warpline::kernels::Cost;
+/// let cost = Cost { flops: 1e6, bytes: 12e6 };
+/// let eager = estimate::simulation_seconds(&cost, Timing::Eager);
+/// assert!(eager < estimate::UNASKED_SECONDS);
+/// assert!(estimate::simulation_seconds(&cost, Timing::Late) > eager);
+/// ```
+pub fn simulation_seconds(cost: &Cost, timing: Timing) -> f64 {
+    let eager = cost.bytes / BYTES_PER_S + cost.flops / FLOPS_PER_S;
+    match timing {
+        Timing::Eager => eager,
+        Timing::Late | Timing::Random => eager * CHECKED,
+    }
+}
+
+/// Bytes of host memory that a run needs: the tensors here and on the device's
+/// side of the copy, and two numbers per output element for the reference.
+pub fn host_bytes(work: &dyn AnyWork) -> f64 {
+    let reference: f64 = work.outputs().iter().map(|s| s.elements() as f64 * 16.0).sum();
+    2.0 * work.cost().bytes + reference
+}
+
+/// Refuses work that does not fit into the memory of this machine, where that is known.
+pub(crate) fn fits_host(work: &dyn AnyWork) -> Result<(), Error> {
+    let needed = host_bytes(work);
+    match available_bytes() {
+        Some(available) if needed > available as f64 => Err(Error::HostMemory {
+            needed: needed as u64,
+            available,
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Bytes of memory that a process can get without swapping, as Linux tells it.
+fn available_bytes() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kib.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use warpline_ir::Target;
+    use warpline_kernels::Work;
+    use warpline_kernels::vector_add::{Choice, Float, Problem, VectorAdd};
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_problem_beyond_this_machine_is_refused_before_anything_is_allocated() {
+        let problem = Problem { n: 1 << 40, dtype: Float::F32 };
+        let work = Work::<VectorAdd>::new(problem, &Choice::default(), &Target::SM_90A).unwrap();
+        let refused = fits_host(&work).unwrap_err();
+        assert_eq!((refused.code(), refused.exit_code()), ("host-memory", 2));
+    }
+}

@@ -1,0 +1,185 @@
+//! From work to outcome: plan, check, run, compare.
+
+use crate::compare::{Comparison, Produced, compare};
+use crate::device::Device;
+use crate::error::Error;
+use crate::estimate;
+use crate::outcome::{KernelRun, Outcome, Rates, Times};
+use crate::prepare::{Prepared, prepare};
+use crate::{cpu, cuda};
+use std::fmt;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+use warpline_cpu::{Stats, Timing};
+use warpline_kernels::{AnyWork, HostTensor, TensorSpec};
+
+/// How far a run has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Phase {
+    /// The inputs are drawn.
+    Inputs,
+    /// Kernels run; the simulator tells how many CTAs are done of how many.
+    Kernels {
+        /// CTAs that are done.
+        done: u64,
+        /// CTAs of all kernels and repeats.
+        total: u64,
+    },
+    /// The reference is computed and the outputs are compared with it.
+    Compare,
+}
+
+/// Told how far a run has come.
+pub type Progress = Arc<dyn Fn(Phase) + Send + Sync>;
+
+/// How to run.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct RunOptions {
+    /// Draws the inputs, and the moments of [`Timing::Random`].
+    pub seed: u64,
+    /// When the simulator completes asynchronous work.
+    pub timing: Timing,
+    /// Runs that are timed: by default 1 on the simulator and 10 on a GPU.
+    pub repeat: Option<NonZeroU32>,
+    /// Lets the simulator work for longer than 30 s.
+    pub simulate: bool,
+    /// Host threads of the simulator; 0 takes all. The result does not depend on it.
+    pub threads: usize,
+    /// How long a GPU may take for one run before it counts as hung.
+    pub timeout: Duration,
+    /// Told how far the run has come.
+    pub progress: Option<Progress>,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        Self {
+            seed: 0,
+            timing: Timing::Eager,
+            repeat: None,
+            simulate: false,
+            threads: 0,
+            timeout: Duration::from_secs(60),
+            progress: None,
+        }
+    }
+}
+
+impl fmt::Debug for RunOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunOptions")
+            .field("seed", &self.seed)
+            .field("timing", &self.timing)
+            .field("repeat", &self.repeat)
+            .field("simulate", &self.simulate)
+            .field("threads", &self.threads)
+            .field("timeout", &self.timeout)
+            .field("progress", &self.progress.is_some())
+            .finish()
+    }
+}
+
+impl RunOptions {
+    pub(crate) fn tell(&self, phase: Phase) {
+        if let Some(progress) = &self.progress {
+            progress(phase);
+        }
+    }
+}
+
+/// What a device is given.
+pub(crate) struct Job<'a> {
+    pub(crate) prepared: &'a Prepared,
+    pub(crate) inputs: &'a [HostTensor],
+    pub(crate) outputs: &'a [TensorSpec],
+    pub(crate) options: &'a RunOptions,
+}
+
+/// What a device gives back.
+pub(crate) struct Done {
+    /// The outputs of the first run.
+    pub(crate) outputs: Vec<Produced>,
+    /// Did every repeat give the same bits?
+    pub(crate) same_bits: bool,
+    /// Seconds of each timed run.
+    pub(crate) seconds: Vec<f64>,
+    /// What the simulator counted, by step; empty on a GPU.
+    pub(crate) stats: Vec<Stats>,
+}
+
+/// Runs work on a device and compares every output with the reference.
+///
+/// A wrong result is an [`Outcome`] that did not pass, not an error.
+///
+/// ```
+/// use warpline::kernels::{Place, registry};
+/// use warpline::{Device, RunOptions, run};
+///
+/// # fn main() -> Result<(), warpline::Error> {
+/// let device = Device::cpu();
+/// let work = registry()[0].default_work(Place::Cpu, &device.target())?;
+/// let outcome = run(work.as_ref(), &device, &RunOptions::default())?;
+/// assert!(outcome.passed() && outcome.device.simulator);
+/// # Ok(())
+/// # }
+/// ```
+pub fn run(work: &dyn AnyWork, device: &Device, options: &RunOptions) -> Result<Outcome, Error> {
+    if device.is_simulator() && !options.simulate {
+        let seconds = estimate::simulation_seconds(&work.cost(), options.timing);
+        if seconds > estimate::UNASKED_SECONDS {
+            return Err(Error::TooLong { seconds });
+        }
+    }
+    estimate::fits_host(work)?;
+    let prepared = prepare(work, &device.target())?;
+
+    options.tell(Phase::Inputs);
+    let inputs = work.inputs(options.seed);
+    let outputs = work.outputs();
+    let job = Job {
+        prepared: &prepared,
+        inputs: &inputs,
+        outputs: &outputs,
+        options,
+    };
+    let done = match device.context() {
+        None => cpu::run(&job)?,
+        Some(context) => cuda::run(&job, context)?,
+    };
+
+    options.tell(Phase::Compare);
+    let reference = work.reference(&inputs);
+    let none = Vec::new();
+    let compared: Vec<Comparison> = (outputs.iter().zip(&done.outputs).enumerate())
+        .map(|(i, (spec, produced))| compare(spec, produced, reference.get(i).unwrap_or(&none)))
+        .collect();
+
+    let info = device.info();
+    let (cost, times) = (work.cost(), Times::new(done.seconds));
+    let mut stats = done.stats.into_iter();
+    let kernels = prepared.steps.iter().map(|s| KernelRun::new(s, stats.next()));
+    let outcome = Outcome {
+        family: work.family(),
+        problem: work.problem(),
+        config: work.config(),
+        seed: options.seed,
+        outputs: compared,
+        same_bits: done.same_bits,
+        kernels: kernels.collect(),
+        rates: Rates::new(&cost, &times, &info),
+        device: info,
+        times,
+        cost,
+    };
+    tracing::info!(
+        family = outcome.family,
+        device = outcome.device.name,
+        passed = outcome.passed(),
+        seconds = outcome.times.median_s,
+        "ran"
+    );
+    Ok(outcome)
+}

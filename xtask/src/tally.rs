@@ -1,0 +1,165 @@
+//! Counts and times, read from what test binaries print.
+
+/// What the tests came to.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    /// Tests that passed, over all binaries.
+    pub(crate) passed: u64,
+    /// Tests that failed, and binaries that failed without telling their result.
+    pub(crate) failed: u64,
+    times: Vec<Time>,
+    /// Tests of the binary that is running.
+    running: Vec<Time>,
+    /// How many tests the binary that is running says it ran, once it does.
+    told: Option<u64>,
+}
+
+/// How long one test took.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Time {
+    /// The binary and the test; the binary alone where it times no tests.
+    pub(crate) name: String,
+    /// Wall time.
+    pub(crate) seconds: f64,
+}
+
+/// What is printed once a test binary has ended.
+pub(crate) fn trailer(binary: &str, ok: bool, seconds: f64) -> String {
+    let how = if ok { "ok" } else { "failed" };
+    format!("xtask: {binary} {how} in {seconds:.3}s")
+}
+
+impl Tally {
+    /// Reads one line of output.
+    pub(crate) fn line(&mut self, line: &str) {
+        if let Some((passed, failed)) = result(line) {
+            self.passed += passed;
+            self.failed += failed;
+            self.told = Some(passed + failed);
+        } else if let Some(time) = test_time(line) {
+            self.running.push(time);
+        } else if let Some((binary, ok, seconds)) = read_trailer(line) {
+            self.end_of_binary(binary, ok, seconds);
+        }
+    }
+
+    /// The slowest tests, the slowest first.
+    pub(crate) fn slowest(&self, count: usize) -> Vec<&Time> {
+        let mut times: Vec<_> = self.times.iter().collect();
+        times.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+        times.truncate(count);
+        times
+    }
+
+    fn end_of_binary(&mut self, binary: &str, ok: bool, seconds: f64) {
+        let told = self.told.take();
+        if !ok && told.is_none() {
+            self.failed += 1;
+        }
+        if self.running.is_empty() && told != Some(0) {
+            self.times.push(Time {
+                name: format!("{binary} (the whole binary)"),
+                seconds,
+            });
+        }
+        self.times.extend(self.running.drain(..).map(|time| Time {
+            name: format!("{binary} {}", time.name),
+            ..time
+        }));
+    }
+}
+
+/// Passed and failed in `test result: ok. 3 passed; 1 failed; 0 ignored; ...`.
+fn result(line: &str) -> Option<(u64, u64)> {
+    let (_, counts) = line.strip_prefix("test result: ")?.split_once(". ")?;
+    let count = |what: &str| {
+        let part = counts.split(';').find_map(|part| part.strip_suffix(what))?;
+        part.trim().parse().ok()
+    };
+    Some((count(" passed")?, count(" failed")?))
+}
+
+/// Name and time in `test name ... ok <0.012s>`.
+fn test_time(line: &str) -> Option<Time> {
+    let (name, rest) = line.strip_prefix("test ")?.split_once(" ... ")?;
+    let (_, seconds) = rest.rsplit_once('<')?;
+    Some(Time {
+        name: name.to_owned(),
+        seconds: seconds.strip_suffix("s>")?.parse().ok()?,
+    })
+}
+
+/// Reads what [`trailer`] writes.
+fn read_trailer(line: &str) -> Option<(&str, bool, f64)> {
+    let rest = line.strip_prefix("xtask: ")?;
+    let (rest, seconds) = rest.rsplit_once(" in ")?;
+    let (binary, how) = rest.rsplit_once(' ')?;
+    let ok = match how {
+        "ok" => true,
+        "failed" => false,
+        _ => return None,
+    };
+    Some((binary, ok, seconds.strip_suffix('s')?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tally(output: &str) -> Tally {
+        let mut tally = Tally::default();
+        output.lines().for_each(|line| tally.line(line));
+        tally
+    }
+
+    #[test]
+    fn results_are_summed_over_binaries_and_doc_tests() {
+        let tally = tally(
+            "running 3 tests\n\
+             test a::b ... ok <0.250s>\n\
+             test a::c - should panic ... ok <1.500s>\n\
+             test a::d ... FAILED <0.001s>\n\
+             test a::e ... ignored\n\
+             test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; finished in 1.50s\n\
+             xtask: warpline-ir failed in 1.512s\n\
+             test crates/ir/src/lib.rs - Kernel (line 9) ... ok\n\
+             test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.20s\n",
+        );
+        assert_eq!((tally.passed, tally.failed), (3, 1));
+        let slowest: Vec<_> = tally.slowest(2).into_iter().map(|t| &t.name).collect();
+        assert_eq!(
+            slowest,
+            ["warpline-ir a::c - should panic", "warpline-ir a::b"]
+        );
+    }
+
+    #[test]
+    fn a_binary_that_times_no_tests_is_one_line() {
+        let tally = tally(
+            "test result: ok. 4 passed; 0 failed; 0 ignored\n\
+             xtask: warpline-cli/cmd ok in 2.000s\n\
+             test result: ok. 0 passed; 0 failed; 0 ignored\n\
+             xtask: warpline-cli ok in 0.002s\n",
+        );
+        assert_eq!((tally.passed, tally.failed), (4, 0));
+        assert_eq!(
+            tally.slowest(10),
+            [&Time {
+                name: "warpline-cli/cmd (the whole binary)".to_owned(),
+                seconds: 2.0
+            }]
+        );
+    }
+
+    #[test]
+    fn a_binary_that_dies_is_one_failure() {
+        let tally = tally("test a ... ok <0.001s>\nxtask: warpline-cpu failed in 0.100s\n");
+        assert_eq!((tally.passed, tally.failed), (0, 1));
+    }
+
+    #[test]
+    fn a_trailer_is_read_as_written() {
+        let line = trailer("warpline-cli/cmd", false, 1.25);
+        assert_eq!(read_trailer(&line), Some(("warpline-cli/cmd", false, 1.25)));
+    }
+}
