@@ -1,2 +1,5 @@
 //! The `warpline` command.
-fn main() {}
+
+fn main() -> std::process::ExitCode {
+    warpline_cli::main(&warpline_kernels::registry())
+}

@@ -40,7 +40,12 @@ impl Targets {
 }
 
 impl Lockstep<'_, '_> {
-    pub(crate) fn load_shared(&mut self, lanes: Mask, p: &Place, width: usize) -> Result<LaneBytes, Fault> {
+    pub(crate) fn load_shared(
+        &mut self,
+        lanes: Mask,
+        p: &Place,
+        width: usize,
+    ) -> Result<LaneBytes, Fault> {
         let to = self.targets(lanes, p, width)?;
         self.judge(lanes, &to, width, Kind::Load)?;
         let mut out = [[0; 16]; WARP];
@@ -155,7 +160,13 @@ impl Lockstep<'_, '_> {
 
     /// Is every lane's access ordered after all that it conflicts with? Lanes
     /// of one instruction do not conflict with each other.
-    fn judge_order(&mut self, lanes: Mask, to: &Targets, width: usize, kind: Kind) -> Result<(), Fault> {
+    fn judge_order(
+        &mut self,
+        lanes: Mask,
+        to: &Targets,
+        width: usize,
+        kind: Kind,
+    ) -> Result<(), Fault> {
         let (Some(shadow), Some(clock)) = (&mut self.cluster.shadow, &self.warp.clock) else {
             return Ok(());
         };
@@ -180,7 +191,7 @@ impl Lockstep<'_, '_> {
         for lane in lanes_of(lanes) {
             let range = to.range(lane, width);
             match kind {
-                Kind::Load => shadow.read(&who(lane), record, to.cta[lane], &range),
+                Kind::Load => shadow.read(&who(lane), record, lane as u8, to.cta[lane], &range),
                 _ => shadow.wrote(record, lane as u8, to.cta[lane], &range),
             }
         }
@@ -275,7 +286,13 @@ impl Lockstep<'_, '_> {
     }
 
     /// The global addresses of the lanes, aligned.
-    fn addresses(&mut self, lanes: Mask, addr: Operand, offset: i32, width: usize) -> Result<[u64; WARP], Fault> {
+    fn addresses(
+        &mut self,
+        lanes: Mask,
+        addr: Operand,
+        offset: i32,
+        width: usize,
+    ) -> Result<[u64; WARP], Fault> {
         let at = self
             .get::<u64>(addr)
             .map(|a| a.wrapping_add_signed(i64::from(offset)));
@@ -366,7 +383,11 @@ impl Lockstep<'_, '_> {
         for lane in lanes_of(lanes) {
             let (b, byte) = self.buffer(lane, at[lane], width)?;
             let mut bytes = [0; 8];
-            let found = if blind { Ok(()) } else { b.check_written(byte, width) };
+            let found = if blind {
+                Ok(())
+            } else {
+                b.check_written(byte, width)
+            };
             b.get(byte, &mut bytes[..width]);
             let old = word(&bytes[..width]);
             let new = f(lane, old);

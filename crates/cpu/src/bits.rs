@@ -66,7 +66,15 @@ mod tests {
 
     #[test]
     fn masks_cover_each_byte_once() {
-        for (start, len) in [(0, 0), (0, 64), (5, 59), (5, 60), (63, 2), (64, 128), (1, 300)] {
+        for (start, len) in [
+            (0, 0),
+            (0, 64),
+            (5, 59),
+            (5, 60),
+            (63, 2),
+            (64, 128),
+            (1, 300),
+        ] {
             let total: u32 = masks(start, len).map(|(_, m)| m.count_ones()).sum();
             assert_eq!(total as usize, len);
         }

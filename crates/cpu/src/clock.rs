@@ -177,8 +177,7 @@ impl WarpClock {
     /// Does a lane know of a moment?
     #[inline]
     pub(crate) fn knows(&self, lane: u8, m: &Moment) -> bool {
-        if m.thread == self.thread
-            && (lane == ALL_LANES || lane == m.lane || m.clock < self.synced)
+        if m.thread == self.thread && (lane == ALL_LANES || lane == m.lane || m.clock < self.synced)
         {
             return true;
         }
@@ -213,7 +212,11 @@ impl WarpClock {
         }
         let past = self.now + 1;
         into.warps[self.thread as usize].join(&Known {
-            full: if lanes == Mask::MAX { past } else { self.synced },
+            full: if lanes == Mask::MAX {
+                past
+            } else {
+                self.synced
+            },
             part: past,
             lanes,
         });
@@ -235,10 +238,13 @@ impl WarpClock {
         }
         let known = &self.known;
         let (some, clock) = self.some.get_or_insert_with(|| {
-            (0, Clock {
-                warps: vec![Known::default(); known.warps.len()].into(),
-                engines: vec![0; known.engines.len()].into(),
-            })
+            (
+                0,
+                Clock {
+                    warps: vec![Known::default(); known.warps.len()].into(),
+                    engines: vec![0; known.engines.len()].into(),
+                },
+            )
         });
         *some |= lanes;
         clock
@@ -308,6 +314,9 @@ mod tests {
         };
         a.learn(Mask::MAX, T.barrier(0, 0), 2);
         assert!(a.knows(0, &phase(1)) && !a.knows(0, &phase(2)));
-        assert_eq!([T.barrier(0, 0), T.bulk(0), T.bulk(1), T.wgmma(1)], [2, 3, 4, 5]);
+        assert_eq!(
+            [T.barrier(0, 0), T.bulk(0), T.bulk(1), T.wgmma(1)],
+            [2, 3, 4, 5]
+        );
     }
 }

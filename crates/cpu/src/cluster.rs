@@ -63,9 +63,15 @@ impl Cluster {
                 id,
                 number: env.cta_number(id),
                 shared: Shared::new(kernel.shared_bytes as usize),
-                bars: (0..threads.bars).map(|_| Mbarrier::new(passing())).collect(),
+                bars: (0..threads.bars)
+                    .map(|_| Mbarrier::new(passing()))
+                    .collect(),
                 meeting: Meeting::new(passing()),
-                named: kernel.named.iter().map(|_| Meeting::new(passing())).collect(),
+                named: kernel
+                    .named
+                    .iter()
+                    .map(|_| Meeting::new(passing()))
+                    .collect(),
                 free_registers: 0,
                 live: threads.warps,
             }
@@ -75,18 +81,16 @@ impl Cluster {
             let role = kernel.role_of_warp(index).index();
             let mut w = Warp::new(id, cta, index, role, &env.code.roles[role]);
             w.budget = env.entry_registers;
-            w.clock = env
-                .races
-                .then(|| Box::new(WarpClock::new(&threads, id)));
+            w.clock = env.races.then(|| Box::new(WarpClock::new(&threads, id)));
             w
         };
         let cluster = Self {
             ctas: (0..threads.ctas).map(cta).collect(),
             engines: Engines::new(&threads),
             meeting: Meeting::new(passing()),
-            shadow: env.races.then(|| {
-                Shadow::new(&threads, kernel.shared_bytes as usize, env.code.sites.len())
-            }),
+            shadow: env
+                .races
+                .then(|| Shadow::new(&threads, kernel.shared_bytes as usize, env.code.sites.len())),
             global: env.races.then(|| Clock::new(&threads)),
             threads,
             stirred: false,
@@ -111,9 +115,11 @@ impl Cluster {
             Waiting::Named { named, meeting } => cta.named[named as usize].over > meeting,
             Waiting::Cta { meeting } => cta.meeting.over > meeting,
             Waiting::Cluster { meeting } => self.meeting.over > meeting,
-            Waiting::Bulk { lane, pending, read } => {
-                self.engines.groups[warp.id as usize].passed(lane, pending, read)
-            }
+            Waiting::Bulk {
+                lane,
+                pending,
+                read,
+            } => self.engines.groups[warp.id as usize].passed(lane, pending, read),
             Waiting::Wgmma { done } => self.engines.products_of(warp).done >= done,
             Waiting::Registers { wanted, .. } => cta.free_registers >= wanted,
         }

@@ -15,6 +15,7 @@
 //! second, the warp is stuck, as the hardware may be.
 
 use std::collections::HashSet;
+use warpline_ir::ops::memory::LoadCache;
 use warpline_ir::{
     Access, At, Block, Effects, Kernel, Loc, Memory, Op, Operand, Proxy, RegId, RoleId, Scope,
     Stmt, StmtKind, Sync, Touch, Type,
@@ -74,6 +75,8 @@ pub(crate) struct Facts {
     pub(crate) visible: bool,
     /// Does it write memory without reading it?
     pub(crate) only_writes: bool,
+    /// Is it there to be run again until something changes?
+    pub(crate) polls: bool,
 }
 
 /// Where a register lives in a warp's file.
@@ -245,6 +248,11 @@ impl<'k> Compiler<'k, '_> {
     fn op(&mut self, op: &'k Op, loc: Loc) {
         let mut seen = Seen::default();
         op.effects(&mut seen);
+        seen.facts.polls = match op {
+            Op::Nanosleep(_) => true,
+            Op::Load(load) => load.cache == LoadCache::Volatile,
+            _ => false,
+        };
         self.used.extend(seen.regs);
         self.wgmma |= seen.wgmma;
         self.code.moves_registers |= seen.moves_registers;
@@ -267,7 +275,11 @@ impl<'k> Compiler<'k, '_> {
             if !self.used.contains(&RegId(i as u32)) {
                 continue;
             }
-            let next = if info.ty == Type::Pred { &mut preds } else { &mut words };
+            let next = if info.ty == Type::Pred {
+                &mut preds
+            } else {
+                &mut words
+            };
             slots[i] = Slot(*next as u32);
             *next += (info.ty.bytes() * 4).max(1);
         }

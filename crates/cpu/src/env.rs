@@ -5,9 +5,7 @@ use crate::compile::Code;
 use crate::error::{RunError, Site};
 use crate::memory::Memory;
 use crate::options::Timing;
-use warpline_ir::{
-    Arg, BarAt, Fault, Kernel, Launch, Target, TensorMapValue,
-};
+use warpline_ir::{Arg, BarAt, Fault, Kernel, Launch, Target, TensorMapValue};
 
 /// What a whole run shares and nobody changes.
 #[derive(Debug)]
@@ -137,7 +135,12 @@ impl<'k> Env<'k> {
                 let stage = t.layout.stage_bytes();
                 match t.stages {
                     1 => format!("byte {at} of tile {}", t.name),
-                    _ => format!("byte {} of tile {}, stage {}", at % stage, t.name, at / stage),
+                    _ => format!(
+                        "byte {} of tile {}, stage {}",
+                        at % stage,
+                        t.name,
+                        at / stage
+                    ),
                 }
             }
         }

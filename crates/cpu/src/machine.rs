@@ -10,7 +10,8 @@ use crate::stats::Counters;
 use crate::warp::{Waiting, Warp};
 use warpline_ir::{
     At, Axis, BarAt, BarRef, Exec, Fault, FaultKind, Job, Lane, LaneBytes, Lanes, Machine, Mask,
-    Operand, ParamId, Place, RegId, SharedAt, Special, Sync, TensorMapValue, TileLayout, View, WARP,
+    Operand, ParamId, Place, RegId, SharedAt, Special, Sync, TensorMapValue, TileLayout, View,
+    WARP,
 };
 
 /// A warp that runs, and all it can reach.
@@ -65,7 +66,9 @@ impl Lockstep<'_, '_> {
         self.deferred.get_or_insert_with(|| {
             Fault::new(
                 FaultKind::RegisterInFlight,
-                format!("touches register {r} while a wgmma owns it: no wait has covered that wgmma"),
+                format!(
+                    "touches register {r} while a wgmma owns it: no wait has covered that wgmma"
+                ),
             )
         });
     }
@@ -115,7 +118,12 @@ impl Lockstep<'_, '_> {
     }
 
     /// The first byte of a stage of a tile, after checking the stage.
-    pub(crate) fn stage_base(&mut self, tile: warpline_ir::TileId, stage: u32, lane: usize) -> Result<u32, Fault> {
+    pub(crate) fn stage_base(
+        &mut self,
+        tile: warpline_ir::TileId,
+        stage: u32,
+        lane: usize,
+    ) -> Result<u32, Fault> {
         let t = self.env.kernel.tile(tile);
         if stage < t.stages {
             return Ok(t.offset + stage * t.layout.stage_bytes());
@@ -123,19 +131,31 @@ impl Lockstep<'_, '_> {
         Err(self.fault_in(
             lane,
             FaultKind::OutOfBounds,
-            format!("names stage {stage} of tile {}, which has {}", t.name, t.stages),
+            format!(
+                "names stage {stage} of tile {}, which has {}",
+                t.name, t.stages
+            ),
         ))
     }
 
     /// Refuses bytes outside one stage of a tile.
     #[cold]
-    pub(crate) fn outside(&mut self, tile: warpline_ir::TileId, byte: u64, len: usize, lane: usize) -> Fault {
+    pub(crate) fn outside(
+        &mut self,
+        tile: warpline_ir::TileId,
+        byte: u64,
+        len: usize,
+        lane: usize,
+    ) -> Fault {
         let t = self.env.kernel.tile(tile);
         let bytes = t.layout.rows * t.layout.row_bytes();
         self.fault_in(
             lane,
             FaultKind::OutOfBounds,
-            format!("reaches {len} bytes at byte {byte} of tile {}, which has {bytes}", t.name),
+            format!(
+                "reaches {len} bytes at byte {byte} of tile {}, which has {bytes}",
+                t.name
+            ),
         )
     }
 }
@@ -218,7 +238,10 @@ impl Machine for Lockstep<'_, '_> {
     fn tensor_map(&mut self, p: ParamId) -> Result<TensorMapValue, Fault> {
         self.env.maps[p.index()].cloned().ok_or_else(|| {
             let name = &self.env.kernel.param(p).name;
-            Fault::new(FaultKind::TensorMap, format!("parameter {name} is no tensor map"))
+            Fault::new(
+                FaultKind::TensorMap,
+                format!("parameter {name} is no tensor map"),
+            )
         })
     }
 

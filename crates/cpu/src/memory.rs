@@ -258,7 +258,10 @@ mod tests {
         m.write(a, &[7; 100]).unwrap();
         let f = m.read(a, 200).unwrap_err();
         assert_eq!(f.kind, FaultKind::NeverWritten);
-        assert_eq!(f.text, "reads byte 100 of buffer out, which was never written");
+        assert_eq!(
+            f.text,
+            "reads byte 100 of buffer out, which was never written"
+        );
         assert_eq!(m.read_lossy(a, 200).unwrap()[99..101], [7, 0]);
     }
 
@@ -267,8 +270,18 @@ mod tests {
         let mut m = Memory::new();
         let a = m.alloc(10, "a");
         let b = m.alloc(10, "b");
-        assert!(m.read(a, 11).unwrap_err().text.contains("buffer a, which has 10 bytes"));
-        assert!(m.read(b - 4, 4).unwrap_err().text.contains("4 bytes before the start of buffer b"));
+        assert!(
+            m.read(a, 11)
+                .unwrap_err()
+                .text
+                .contains("buffer a, which has 10 bytes")
+        );
+        assert!(
+            m.read(b - 4, 4)
+                .unwrap_err()
+                .text
+                .contains("4 bytes before the start of buffer b")
+        );
         assert!(m.read(16, 4).unwrap_err().text.contains("no buffer"));
         assert_eq!(m.read(a, 11).unwrap_err().kind, FaultKind::OutOfBounds);
     }

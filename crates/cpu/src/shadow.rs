@@ -225,14 +225,24 @@ impl Shadow {
     }
 
     /// May `who` read these bytes?
-    pub(crate) fn check_read(&self, who: &Who<'_>, cta: u32, range: &Range<u32>) -> Option<Conflict> {
+    pub(crate) fn check_read(
+        &self,
+        who: &Who<'_>,
+        cta: u32,
+        range: &Range<u32>,
+    ) -> Option<Conflict> {
         let cells = &self.cells[cta as usize];
         Self::first_bad(&cells.write, range, |m| self.unknown(who, m))
             .map(|(m, byte)| self.conflict(m, true, byte))
     }
 
     /// May `who` write these bytes?
-    pub(crate) fn check_write(&self, who: &Who<'_>, cta: u32, range: &Range<u32>) -> Option<Conflict> {
+    pub(crate) fn check_write(
+        &self,
+        who: &Who<'_>,
+        cta: u32,
+        range: &Range<u32>,
+    ) -> Option<Conflict> {
         self.check_read(who, cta, range).or_else(|| {
             let cells = &self.cells[cta as usize];
             Self::first_bad(&cells.read, range, |m| self.unknown(who, m))
@@ -262,9 +272,16 @@ impl Shadow {
         cells.read[range].fill(0);
     }
 
-    /// Notes that `who` read these bytes.
-    pub(crate) fn read(&mut self, who: &Who<'_>, record: u32, cta: u32, range: &Range<u32>) {
-        let new = mark(record, who.lane);
+    /// Notes that these bytes were read: by `who`, or by an engine it gave work to.
+    pub(crate) fn read(
+        &mut self,
+        who: &Who<'_>,
+        record: u32,
+        lane: u8,
+        cta: u32,
+        range: &Range<u32>,
+    ) {
+        let new = mark(record, lane);
         let (mut from, mut to) = (0, new);
         for i in range.start as usize..range.end as usize {
             let old = self.cells[cta as usize].read[i];
@@ -294,7 +311,10 @@ impl Shadow {
             .copied()
             .filter(|&m| !who.clock.knows(who.lane, &self.moment(m)))
             .collect();
-        match set.iter_mut().find(|m| **m >> LANE_BITS == new >> LANE_BITS) {
+        match set
+            .iter_mut()
+            .find(|m| **m >> LANE_BITS == new >> LANE_BITS)
+        {
             Some(m) if *m != new => *m = mark(new >> LANE_BITS, ALL_LANES),
             Some(_) => {}
             None => set.push(new),
@@ -382,7 +402,7 @@ mod tests {
     fn read(s: &mut Shadow, w: &Who<'_>, site: u32, range: Range<u32>) -> Option<Conflict> {
         let found = s.check_read(w, 0, &range);
         let r = s.access(w, site);
-        s.read(w, r, 0, &range);
+        s.read(w, r, w.lane, 0, &range);
         found
     }
 
@@ -405,7 +425,10 @@ mod tests {
         w[2].acquire(u32::MAX, &bar);
         assert_eq!(write(&mut s, &who(&w[2], 0), 3, 0..4), None);
         let c = s.check_write(&who(&w[2], 0), 0, &(4..32)).unwrap();
-        assert_eq!((c.byte, c.wrote, c.with.site, c.with.thread), (8, false, 2, 1));
+        assert_eq!(
+            (c.byte, c.wrote, c.with.site, c.with.thread),
+            (8, false, 2, 1)
+        );
         let mut bar = Clock::new(&T);
         w[1].release(u32::MAX, &mut bar);
         w[2].acquire(u32::MAX, &bar);

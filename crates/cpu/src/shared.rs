@@ -82,7 +82,11 @@ impl Shared {
     pub(crate) fn claim(&mut self, range: &Range<u32>, write: bool) {
         self.claims += 1;
         for c in &mut self.chunks[Self::chunks_of(range)] {
-            *(if write { &mut c.writers } else { &mut c.readers }) += 1;
+            *(if write {
+                &mut c.writers
+            } else {
+                &mut c.readers
+            }) += 1;
         }
     }
 
@@ -90,7 +94,11 @@ impl Shared {
     pub(crate) fn unclaim(&mut self, range: &Range<u32>, write: bool) {
         self.claims -= 1;
         for c in &mut self.chunks[Self::chunks_of(range)] {
-            *(if write { &mut c.writers } else { &mut c.readers }) -= 1;
+            *(if write {
+                &mut c.writers
+            } else {
+                &mut c.readers
+            }) -= 1;
         }
     }
 

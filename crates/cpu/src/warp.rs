@@ -25,6 +25,8 @@ pub(crate) struct Warp {
     pub(crate) regs: Registers,
     /// Can it run?
     pub(crate) status: Status,
+    /// Is it among those that will?
+    pub(crate) queued: bool,
     /// Lanes that a wait of single lanes has let pass.
     pub(crate) passed: Mask,
     /// Registers of each thread, where roles move them.
@@ -92,6 +94,7 @@ impl Warp {
                 preds: vec![0; code.preds],
             },
             status: Status::Ready,
+            queued: false,
             passed: 0,
             budget: 0,
             at_cluster: None,

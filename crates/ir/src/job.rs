@@ -164,6 +164,9 @@ pub(crate) fn joined(each: &mut dyn FnMut(Span), walk: impl FnOnce(&mut dyn FnMu
     }
 }
 
+/// What becomes of an element: `f(old, new, result)`.
+pub type Combine<'a> = &'a (dyn Fn(&[u8], &[u8], &mut [u8]) + 'a);
+
 /// What an engine sees when it completes a job: memory through the async
 /// proxy, and, for wgmma, the registers of the issuing warp.
 pub trait Engine {
@@ -172,13 +175,8 @@ pub trait Engine {
     /// Writes bytes.
     fn write(&mut self, span: Span, data: &[u8]) -> Result<(), Fault>;
     /// Combines 4-byte or 2-byte words into memory: `f(old, new)` per element of `size` bytes.
-    fn reduce(
-        &mut self,
-        span: Span,
-        data: &[u8],
-        size: usize,
-        f: &dyn Fn(&[u8], &[u8], &mut [u8]),
-    ) -> Result<(), Fault>;
+    fn reduce(&mut self, span: Span, data: &[u8], size: usize, f: Combine<'_>)
+    -> Result<(), Fault>;
     /// A 32-bit register of the issuing warp, all lanes.
     fn register(&mut self, r: RegId) -> [u32; 32];
     /// Sets a 32-bit register of the issuing warp, all lanes.
@@ -187,3 +185,39 @@ pub trait Engine {
 
 #[cfg(test)]
 pub(crate) mod fake;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_cover_everything_once() {
+        for (len, of) in [(0, 1), (1, 1), (7, 4), (16, 4), (u32::MAX, 3)] {
+            let parts: Vec<_> = (0..of).map(|i| part(len, i, of)).collect();
+            assert_eq!((parts[0].start, parts[of as usize - 1].end), (0, len));
+            assert!(parts.windows(2).all(|w| w[0].end == w[1].start));
+        }
+    }
+
+    #[test]
+    fn neighbouring_runs_are_joined_and_empty_ones_left_out() {
+        let at = |cta, byte| SharedAt { cta, byte };
+        let mut runs = Vec::new();
+        joined(&mut |s| runs.push(s), |each| {
+            each(Span::Shared(at(0, 0), 16));
+            each(Span::Shared(at(0, 16), 0));
+            each(Span::Shared(at(0, 16), 8));
+            each(Span::Shared(at(1, 24), 8));
+            each(Span::Global(32, 4));
+            each(Span::Global(36, 4));
+            each(Span::Global(32, 4));
+        });
+        let want = [
+            Span::Shared(at(0, 0), 24),
+            Span::Shared(at(1, 24), 8),
+            Span::Global(32, 8),
+            Span::Global(32, 4),
+        ];
+        assert_eq!(runs, want);
+    }
+}

@@ -15,7 +15,7 @@ pub mod narrow;
 pub mod number;
 
 pub use narrow::Narrow;
-pub use number::{Divide, Field, Integer, Number, Signed, Wide};
+pub use number::{Divide, Field, FloatBits, Integer, Number, Signed, Wide};
 
 use crate::machine::{Asm, Fault, FaultKind, Lane, Lanes, Machine, Mask, WARP};
 use crate::types::Type;

@@ -45,3 +45,8 @@ pub use target::Target;
 pub use tensor_map::{MapMode, TensorMapDecl, TensorMapValue};
 pub use types::*;
 pub use value::*;
+
+/// The README's kernel compiles and builds.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -58,17 +58,21 @@ impl Target {
         },
     };
 
-    /// The registers each thread enters a CTA of `threads` threads with, when one CTA owns the SM.
+    /// The registers each thread enters a CTA of `threads` threads with, when
+    /// one CTA owns the SM and registers are moved between its warpgroups.
     ///
-    /// The hardware hands registers out in units of 8 per thread.
+    /// ptxas counts whole warpgroups (288 threads get what 384 do), and the
+    /// hardware hands registers out in units of 8 per thread.
     ///
     /// ```
     /// use warpline_ir::Target;
     /// assert_eq!(Target::SM_90A.entry_registers(384), 168);
+    /// assert_eq!(Target::SM_90A.entry_registers(288), 168);
     /// assert_eq!(Target::SM_90A.entry_registers(512), 128);
     /// ```
     pub fn entry_registers(&self, threads: u32) -> u32 {
-        let each = self.registers / threads.max(1) / 8 * 8;
+        let whole = threads.max(1).div_ceil(128).saturating_mul(128);
+        let each = self.registers / whole / 8 * 8;
         each.min(self.registers_per_thread / 8 * 8)
     }
 }

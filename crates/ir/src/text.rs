@@ -4,6 +4,7 @@
 //! program, print the same.
 
 use crate::machine::{Effects, Memory, Touch};
+use crate::ops::Op;
 use crate::program::{Block, Kernel, ParamKind, StmtKind};
 use crate::sync::Sync;
 use crate::tensor_map::MapMode;
@@ -94,6 +95,10 @@ impl Kernel {
         let pad = "  ".repeat(depth);
         for s in &b.0 {
             match &s.kind {
+                StmtKind::Op(Op::ReadParam(op)) => {
+                    let (r, p) = (op.dst, self.param(op.param));
+                    writeln!(f, "{pad}{r}:{} = param {}", op.ty, p.name)?;
+                }
                 StmtKind::Op(op) => {
                     let mut line = Line::new(self);
                     op.effects(&mut line);

@@ -5,6 +5,7 @@
 //! numbered on from there.
 
 use crate::lines::Lines;
+use crate::names::comment;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use warpline_ir::{
@@ -30,7 +31,7 @@ pub(crate) struct Writer<'k> {
     registers: u32,
     labels: u32,
     /// Names of tiles and barriers in the instruction to come.
-    notes: Vec<&'k str>,
+    notes: Vec<String>,
 }
 
 /// What the body used that the entry sets up once.
@@ -93,7 +94,8 @@ impl<'k> Writer<'k> {
         }
     }
 
-    fn note(&mut self, name: &'k str) {
+    fn note(&mut self, name: &str) {
+        let name = comment(name);
         if !self.notes.contains(&name) {
             self.notes.push(name);
         }
@@ -160,13 +162,12 @@ impl Asm for Writer<'_> {
             }
             _ => instruction.as_str(),
         };
-        let notes = std::mem::take(&mut self.notes);
-        if notes.is_empty() {
-            self.instruction(instruction);
-        } else {
-            let names: Vec<_> = notes.iter().map(|n| crate::names::comment(n)).collect();
-            self.line(&format!("{instruction};  // {}", names.join(", ")));
+        let helper = ["mov.", "cvt."].iter().any(|m| instruction.starts_with(m));
+        if helper || self.notes.is_empty() {
+            return self.instruction(instruction);
         }
+        let notes = std::mem::take(&mut self.notes);
+        self.line(&format!("{instruction};  // {}", notes.join(", ")));
     }
 
     fn reg(&mut self, r: RegId) -> String {

@@ -60,14 +60,12 @@ pub enum Error {
         /// Bytes there are.
         available: u64,
     },
-    /// A launch parameter that the driver layer cannot pass.
-    #[error("parameter {name} of kernel {kernel} cannot be passed to a GPU: {why}")]
-    Parameter {
+    /// Grid or arguments that the kernel does not take.
+    #[error("kernel {kernel} cannot be launched: {why}")]
+    Launch {
         /// The kernel.
         kernel: String,
-        /// The parameter.
-        name: String,
-        /// The rule.
+        /// The rule and the value seen.
         why: String,
     },
 }
@@ -92,7 +90,7 @@ impl Error {
             Error::Hang { .. } => "hang",
             Error::TooLong { .. } => "too-long",
             Error::HostMemory { .. } => "host-memory",
-            Error::Parameter { .. } => "bad-parameter",
+            Error::Launch { .. } => "bad-launch",
         }
     }
 
@@ -104,7 +102,7 @@ impl Error {
             | Error::TooLong { .. }
             | Error::HostMemory { .. }
             | Error::Family(FamilyError::Problem(_) | FamilyError::Config(_)) => 2,
-            Error::Family(_) | Error::Refused(_) | Error::Print(_) | Error::Parameter { .. } => 1,
+            Error::Family(_) | Error::Refused(_) | Error::Print(_) | Error::Launch { .. } => 1,
             Error::Fault(_) | Error::Hang { .. } => 3,
             Error::Cuda(e) => match e {
                 CudaError::DriverCall { .. } => 3,

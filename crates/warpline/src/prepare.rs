@@ -33,9 +33,14 @@ impl PreparedStep {
         self.step.grid.into_iter().map(u64::from).product()
     }
 
-    /// The launch on buffers that have addresses.
-    pub fn launch(&self, bound: &Bound) -> Launch {
-        self.step.launch(bound)
+    /// The launch on buffers that have addresses, checked against the kernel's parameters.
+    pub fn launch(&self, bound: &Bound) -> Result<Launch, Error> {
+        let launch = self.step.launch(bound);
+        launch.check(&self.kernel).map_err(|fault| Error::Launch {
+            kernel: self.kernel.name.clone(),
+            why: fault.text,
+        })?;
+        Ok(launch)
     }
 }
 

@@ -3,7 +3,9 @@
 use super::Case;
 use crate::facts::Facts;
 use crate::refusal::{Findings, Rule};
-use warpline_ir::{Block, Kernel, Loc, Operand, RegId, RoleId, StmtKind, Type};
+use warpline_ir::{
+    Access, Block, Kernel, Loc, Memory, Op, Operand, RegId, RoleId, StmtKind, Type,
+};
 
 /// The rules of this group.
 pub const RULES: &[Rule] = &[DEFINED];
@@ -20,7 +22,17 @@ pub(crate) fn judge<'k>(case: &Case<'k>, found: &mut Findings<'k>) {
         found,
         role: None,
         told: vec![false; kernel.regs.len()],
+        sums: vec![false; kernel.regs.len()],
     };
+    for op in &case.ops {
+        for t in &op.facts.touches {
+            if let Memory::Register(r) = t.memory
+                && t.access != Access::Read
+            {
+                walk.sums[r.index()] = true;
+            }
+        }
+    }
     let mut known = vec![false; kernel.regs.len()];
     walk.block(&kernel.prologue, &mut known);
     let ends: Vec<Known> = kernel
@@ -54,6 +66,8 @@ struct Walk<'a, 'k> {
     role: Option<RoleId>,
     /// Registers already refused: one line for each is enough.
     told: Vec<bool>,
+    /// Accumulators: registers that an engine writes.
+    sums: Vec<bool>,
 }
 
 impl Walk<'_, '_> {
@@ -72,12 +86,25 @@ impl Walk<'_, '_> {
         }
     }
 
+    /// The registers an op reads in any case.
+    ///
+    /// A product adds to its accumulators only if its predicate says so, and a
+    /// select that stands for a sum of no products takes the other operand:
+    /// this is how accumulators need no zeroing.
+    fn certain(&self, op: &Op, facts: &Facts) -> Vec<RegId> {
+        let adds_if = facts.named_reads().any(|r| self.kernel.ty(r) == Type::Pred);
+        let engine = facts.engine_reads().filter(|r| !(adds_if && facts.defs.contains(r)));
+        let chooses = matches!(op, Op::Select(o) if o.cond.as_reg().is_some());
+        let named = facts.named_reads().filter(|r| !(chooses && self.sums[r.index()]));
+        named.chain(engine).collect()
+    }
+
     fn block(&mut self, block: &Block, known: &mut Known) {
         for s in &block.0 {
             match &s.kind {
                 StmtKind::Op(op) => {
                     let facts = Facts::of(op);
-                    for r in certain(&facts) {
+                    for r in self.certain(op, &facts) {
                         self.read(known, r.into(), s.loc);
                     }
                     set(known, &facts.defs);
@@ -106,14 +133,6 @@ impl Walk<'_, '_> {
             }
         }
     }
-}
-
-/// The registers an op reads in any case: a product adds to accumulators only if its predicate says so.
-fn certain(facts: &Facts) -> impl Iterator<Item = RegId> {
-    let conditional = facts.reads.iter().any(|(o, ty)| *ty == Type::Pred && o.as_reg().is_some());
-    let maybe = move |r: &RegId| conditional && facts.defs.contains(r);
-    let engine = facts.engine_reads().filter(move |r| !maybe(r));
-    facts.named_reads().chain(engine)
 }
 
 fn set(known: &mut Known, regs: &[RegId]) {

@@ -108,3 +108,33 @@ fn a_product_that_may_overwrite_needs_no_first_value() {
     assert!(codes.iter().all(|r| r.code() == "S.defined"));
     assert_eq!(codes.len(), 32);
 }
+
+#[test]
+fn a_sum_of_no_products_is_chosen_by_a_predicate() {
+    use warpline_ir::ops::compare::Select;
+    let sum = |chosen: bool| {
+        let mut k = Kit::new(ONE);
+        let tile = k.tile(5, "a", swizzled(64), 1);
+        let (cond, zero, x, dst) = (k.value(Type::Pred), k.value(Type::F32), k.reg(Type::F32), k.reg(Type::F32));
+        let mut d = vec![x];
+        d.extend((0..3).map(|_| k.reg(Type::F32)));
+        let op = Wgmma {
+            ty: MmaType::Bf16,
+            n: 8,
+            d,
+            a: MatrixA::Shared(view(tile, 64, 16), Major::K),
+            b: view(tile, 8, 16),
+            b_major: Major::K,
+            scale_d: cond.into(),
+        };
+        let then = Block(vec![k.op(9, op)]);
+        let stmt = k.stmt(8, StmtKind::If { cond, then, other: Block::default() });
+        k.run(0, stmt);
+        let (ty, a, b) = (Type::F32, x.into(), zero.into());
+        let cond = if chosen { cond.into() } else { Operand::Imm(1) };
+        k.push(10, Select { ty, dst, cond, a, b });
+        k
+    };
+    sum(true).passes();
+    sum(false).refused("S.defined", 10);
+}

@@ -138,6 +138,12 @@ impl Acc {
         self.started.set(true);
     }
 
+    /// Lends every register as it is, products in flight or not (raw layer):
+    /// what the hardware forbids before a wait, and the checker refuses.
+    pub fn peek(&self, f: impl FnMut(Reg<f32>)) {
+        self.regs.iter().map(|&r| Reg::of(r)).for_each(f);
+    }
+
     /// Waits until at most `pending` groups of products are in flight.
     #[track_caller]
     pub(crate) fn wait_pending(&self, pending: u32) {

@@ -1,6 +1,6 @@
 //! A warp with memory, and an engine that completes its jobs when told: for tests of ops.
 
-use super::{Engine, Job, Span};
+use super::{Combine, Engine, Job, Span};
 use crate::lanes::fake::Warp;
 use crate::lanes::lanes_of;
 use crate::layout::TileLayout;
@@ -71,7 +71,11 @@ impl Cta {
     /// bytes it named, and no others.
     pub(crate) fn complete(&mut self) -> Vec<u32> {
         let jobs = std::mem::take(&mut self.jobs);
-        let mut all: Vec<_> = jobs.iter().rev().map(|job| self.complete_one(job)).collect();
+        let mut all: Vec<_> = jobs
+            .iter()
+            .rev()
+            .map(|job| self.complete_one(job))
+            .collect();
         all.reverse();
         all
     }
@@ -84,7 +88,10 @@ impl Cta {
         };
         let bytes = (0..job.pieces())
             .rev()
-            .map(|piece| job.complete(piece, &mut watch).expect("a job of a test completes"))
+            .map(|piece| {
+                job.complete(piece, &mut watch)
+                    .expect("a job of a test completes")
+            })
             .sum();
         let Watch { read, written, .. } = watch;
         let (mut reads, mut writes) = (Vec::new(), Vec::new());
@@ -176,13 +183,7 @@ impl Machine for Cta {
         }
         Ok(out)
     }
-    fn store(
-        &mut self,
-        lanes: Mask,
-        at: &At,
-        width: usize,
-        data: &LaneBytes,
-    ) -> Result<(), Fault> {
+    fn store(&mut self, lanes: Mask, at: &At, width: usize, data: &LaneBytes) -> Result<(), Fault> {
         for lane in lanes_of(lanes) {
             let span = self.span(at, lane, width)?;
             self.bytes(span)?.copy_from_slice(&data[lane][..width]);
@@ -208,10 +209,16 @@ impl Machine for Cta {
     }
     fn resolve(&mut self, p: &Place, lane: usize, len: usize) -> Result<SharedAt, Fault> {
         let (at, layout) = self.tiles[p.tile.index()];
-        let (stage, byte) = (self.get::<u32>(p.stage)[lane], self.get::<u32>(p.byte)[lane]);
+        let (stage, byte) = (
+            self.get::<u32>(p.stage)[lane],
+            self.get::<u32>(p.byte)[lane],
+        );
         let byte = byte + p.offset;
         if byte as usize + len > layout.stage_bytes() as usize {
-            return Err(Fault::new(FaultKind::OutOfBounds, format!("byte {byte} of {}", p.tile)));
+            return Err(Fault::new(
+                FaultKind::OutOfBounds,
+                format!("byte {byte} of {}", p.tile),
+            ));
         }
         Ok(SharedAt {
             cta: self.rank(p.peer, lane),
@@ -269,11 +276,17 @@ impl Engine for Watch<'_> {
         span: Span,
         data: &[u8],
         size: usize,
-        f: &dyn Fn(&[u8], &[u8], &mut [u8]),
+        f: Combine<'_>,
     ) -> Result<(), Fault> {
         self.written.push(span);
-        for (old, new) in self.cta.bytes(span)?.chunks_mut(size).zip(data.chunks(size)) {
-            f(&old.to_vec(), new, old);
+        for (old, new) in self
+            .cta
+            .bytes(span)?
+            .chunks_mut(size)
+            .zip(data.chunks(size))
+        {
+            let before = old.to_vec();
+            f(&before, new, old);
         }
         Ok(())
     }

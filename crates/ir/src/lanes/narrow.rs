@@ -75,8 +75,9 @@ impl Tf32 {
     /// Rounds to nearest, ties away from zero; a NaN becomes the canonical one.
     #[inline]
     pub fn round(x: f32) -> Self {
-        let near = x.to_bits().wrapping_add(1 << 12) & !Self::UNUSED;
-        Tf32(if x.is_nan() { 0x7fff_ffff } else { near })
+        let bits = x.to_bits();
+        let near = bits.wrapping_add(1 << 12) & !Self::UNUSED;
+        Tf32(if bits & 0x7fff_ffff > 0xff << 23 { 0x7fff_ffff } else { near })
     }
 
     /// The number: the bits that do not count as zeros.

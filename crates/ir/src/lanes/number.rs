@@ -179,13 +179,37 @@ macro_rules! fields {
 }
 fields!(u32 u64, i32 i64);
 
-/// What all formats do on their bits: order, sign and NaN.
+/// What the bits of a float say of it.
+pub trait FloatBits: Lane {
+    /// The number, or the one NaN of the hardware.
+    fn canonical(self) -> Self;
+    /// Is it a NaN?
+    fn is_not_a_number(self) -> bool;
+    /// Orders all numbers, −0 below +0.
+    fn key(self) -> i32;
+    /// The other sign.
+    fn turn_sign(self) -> Self;
+    /// No sign.
+    fn drop_sign(self) -> Self;
+
+    /// This or `b`, as asked, unless one is a NaN.
+    #[inline]
+    fn pick(self, b: Self, first: bool) -> Self {
+        let number = if first { self } else { b };
+        let number = if self.is_not_a_number() { b } else { number };
+        let number = if b.is_not_a_number() { self } else { number };
+        number.canonical()
+    }
+}
+
 macro_rules! float_bits {
     ($t:ident, $bits:ident, $int:ident, infinity $inf:literal, nan $nan:literal) => {
         impl FloatBits for $t {
             #[inline]
             fn canonical(self) -> Self {
-                if self.is_not_a_number() { $t::from_bits($nan) } else { self }
+                // On bits: a compiler may drop a choice between a float and a NaN it knows to be one.
+                let bits = self.to_bits();
+                $t::from_bits(if bits & ($bits::MAX >> 1) > $inf { $nan } else { bits })
             }
             #[inline]
             fn is_not_a_number(self) -> bool {
@@ -209,24 +233,6 @@ macro_rules! float_bits {
     };
 }
 
-/// See [`float_bits`].
-trait FloatBits: Lane {
-    /// The number, or the one NaN of the hardware.
-    fn canonical(self) -> Self;
-    fn is_not_a_number(self) -> bool;
-    /// Orders all numbers, −0 below +0.
-    fn key(self) -> i32;
-    fn turn_sign(self) -> Self;
-    fn drop_sign(self) -> Self;
-
-    #[inline]
-    fn pick(self, b: Self, first: bool) -> Self {
-        let number = if first { self } else { b };
-        let number = if self.is_not_a_number() { b } else { number };
-        let number = if b.is_not_a_number() { self } else { number };
-        number.canonical()
-    }
-}
 float_bits!(f32, u32, i32, infinity 0x7f80_0000, nan 0x7fff_ffff);
 float_bits!(f16, u16, i16, infinity 0x7c00, nan 0x7fff);
 float_bits!(bf16, u16, i16, infinity 0x7f80, nan 0x7fff);

@@ -335,14 +335,14 @@ mod tests {
     fn pairs_work_by_halves() {
         let pair = |lo: f32, hi: f32| F16x2::new(f16::round(lo), f16::round(hi));
         let (a, b, c) = (pair(1.5, -2.0), pair(0.25, 8.0), pair(-1.0, 100.0));
-        let run = |op: &dyn Fn() -> Vec<F16x2>| op()[0];
-        assert_eq!(run(&|| eval(&binary!(Add, F16x2), &[[a, b]])), pair(1.75, 6.0));
-        assert_eq!(run(&|| eval(&binary!(Sub, F16x2), &[[a, b]])), pair(1.25, -10.0));
-        assert_eq!(run(&|| eval(&binary!(Mul, F16x2), &[[a, b]])), pair(0.375, -16.0));
-        assert_eq!(run(&|| eval(&binary!(Min, F16x2), &[[a, b]])), pair(0.25, -2.0));
-        assert_eq!(run(&|| eval(&binary!(Max, F16x2), &[[a, b]])), pair(1.5, 8.0));
-        assert_eq!(run(&|| eval(&ternary!(Fma, F16x2), &[[a, b, c]])), pair(-0.625, 84.0));
-        assert_eq!(run(&|| eval(&unary!(Neg, F16x2), &[[a]])), pair(-1.5, 2.0));
+        let is = |got: Vec<F16x2>, want| assert_eq!(got, [want]);
+        is(eval(&binary!(Add, F16x2), &[[a, b]]), pair(1.75, 6.0));
+        is(eval(&binary!(Sub, F16x2), &[[a, b]]), pair(1.25, -10.0));
+        is(eval(&binary!(Mul, F16x2), &[[a, b]]), pair(0.375, -16.0));
+        is(eval(&binary!(Min, F16x2), &[[a, b]]), pair(0.25, -2.0));
+        is(eval(&binary!(Max, F16x2), &[[a, b]]), pair(1.5, 8.0));
+        is(eval(&ternary!(Fma, F16x2), &[[a, b, c]]), pair(-0.625, 84.0));
+        is(eval(&unary!(Neg, F16x2), &[[a]]), pair(-1.5, 2.0));
         let pair = |lo: f32, hi: f32| Bf16x2::new(bf16::round(lo), bf16::round(hi));
         let got = eval::<_, Bf16x2, 3>(
             &ternary!(Fma, Bf16x2),
@@ -383,21 +383,21 @@ mod tests {
 
     #[test]
     fn instructions_are_spelled_as_ptx_wants_them() {
-        let two = |op: &dyn Fn() -> Vec<String>, want: &str| assert_eq!(op().join("; "), want);
-        two(&|| ptx(&binary!(Add, U32)), "add.u32 %0, %1, %2");
-        two(&|| ptx(&binary!(Add, F32)), "add.rn.f32 %0, %1, %2");
-        two(&|| ptx(&binary!(Sub, Bf16x2)), "sub.rn.bf16x2 %0, %1, %2");
-        two(&|| ptx(&binary!(Mul, I64)), "mul.lo.s64 %0, %1, %2");
-        two(&|| ptx(&binary!(Mul, F16)), "mul.rn.f16 %0, %1, %2");
-        two(&|| ptx(&binary!(MulHi, I32)), "mul.hi.s32 %0, %1, %2");
-        two(&|| ptx(&binary!(MulWide, U32)), "mul.wide.u32 %0, %1, %2");
-        two(&|| ptx(&ternary!(Mad, U64)), "mad.lo.u64 %0, %1, %2, %3");
-        two(&|| ptx(&ternary!(MadWide, I32)), "mad.wide.s32 %0, %1, %2, %3");
-        two(&|| ptx(&ternary!(Fma, Bf16)), "fma.rn.bf16 %0, %1, %2, %3");
-        two(&|| ptx(&binary!(Div, I32)), "div.s32 %0, %1, %2");
-        two(&|| ptx(&binary!(Div, F32)), "div.rn.f32 %0, %1, %2");
-        two(&|| ptx(&binary!(Min, Bf16)), "min.bf16 %0, %1, %2");
-        two(&|| ptx(&unary!(Abs, I32)), "abs.s32 %0, %1");
+        let print = |lines: Vec<String>, want: &str| assert_eq!(lines.join("; "), want);
+        print(ptx(&binary!(Add, U32)), "add.u32 %0, %1, %2");
+        print(ptx(&binary!(Add, F32)), "add.rn.f32 %0, %1, %2");
+        print(ptx(&binary!(Sub, Bf16x2)), "sub.rn.bf16x2 %0, %1, %2");
+        print(ptx(&binary!(Mul, I64)), "mul.lo.s64 %0, %1, %2");
+        print(ptx(&binary!(Mul, F16)), "mul.rn.f16 %0, %1, %2");
+        print(ptx(&binary!(MulHi, I32)), "mul.hi.s32 %0, %1, %2");
+        print(ptx(&binary!(MulWide, U32)), "mul.wide.u32 %0, %1, %2");
+        print(ptx(&ternary!(Mad, U64)), "mad.lo.u64 %0, %1, %2, %3");
+        print(ptx(&ternary!(MadWide, I32)), "mad.wide.s32 %0, %1, %2, %3");
+        print(ptx(&ternary!(Fma, Bf16)), "fma.rn.bf16 %0, %1, %2, %3");
+        print(ptx(&binary!(Div, I32)), "div.s32 %0, %1, %2");
+        print(ptx(&binary!(Div, F32)), "div.rn.f32 %0, %1, %2");
+        print(ptx(&binary!(Min, Bf16)), "min.bf16 %0, %1, %2");
+        print(ptx(&unary!(Abs, I32)), "abs.s32 %0, %1");
         // Narrow floats have no constants.
         let add = |ty, b| {
             ptx(&Add {
@@ -407,8 +407,8 @@ mod tests {
                 b,
             })
         };
-        two(&|| add(Type::F32, Operand::imm(2f32)), "add.rn.f32 %0, %1, 0f40000000");
-        two(&|| add(Type::F16, Operand::imm(f16::ONE)), "mov.b16 %t0, 0x3c00; add.rn.f16 %0, %1, %t0");
+        print(add(Type::F32, Operand::imm(2f32)), "add.rn.f32 %0, %1, 0f40000000");
+        print(add(Type::F16, Operand::imm(f16::ONE)), "mov.b16 %t0, 0x3c00; add.rn.f16 %0, %1, %t0");
     }
 
     #[test]

@@ -68,7 +68,13 @@ impl AtomicOp {
 
     /// The word after; `global` flushes subnormal floats as the L2 does.
     fn apply(self, ty: Type, old: u64, new: u64, global: bool) -> u64 {
-        let flush = |x: f32| if global && x.is_subnormal() { 0f32.copysign(x) } else { x };
+        let flush = |x: f32| {
+            if global && x.is_subnormal() {
+                0f32.copysign(x)
+            } else {
+                x
+            }
+        };
         let float = |bits: u64| flush(f32::from_bits(bits as u32));
         let pick = |first: bool| if first { old } else { new };
         let less = match ty {
@@ -321,7 +327,12 @@ impl Instr for RedRelease {
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
-        format!("red_release.{}.{}.{}", self.op.name(), self.scope.ptx(), self.ty)
+        format!(
+            "red_release.{}.{}.{}",
+            self.op.name(),
+            self.scope.ptx(),
+            self.ty
+        )
     }
     fn effects(&self, e: &mut dyn Effects) {
         e.orders(self.scope);
@@ -366,6 +377,250 @@ fn release<M: Machine>(
     }
     let value = words(m, value, ty);
     let global = matches!(at, At::Global { .. });
-    m.atomic(at, ty.bytes(), &mut |lane, old| op.apply(ty, old, value[lane], global))?;
+    m.atomic(at, ty.bytes(), &mut |lane, old| {
+        op.apply(ty, old, value[lane], global)
+    })?;
     Ok(Step::Next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::fake::{Cta, GLOBAL, place};
+    use crate::lanes::fake::{arg, ptx, reg};
+    use crate::layout::{Swizzle, TileLayout};
+
+    const FAR: At = At::Global {
+        addr: Operand::Imm(GLOBAL),
+        offset: 0,
+    };
+
+    fn near() -> At {
+        At::Shared(place(0, Operand::Imm(0)))
+    }
+
+    /// A word in global and shared memory, and operands in register 1.
+    fn cta(ty: Type, word: u64, operands: &[u64]) -> Cta {
+        let mut cta = Cta::new(1, 16).tile(
+            0,
+            TileLayout {
+                element: 8,
+                rows: 1,
+                cols: 2,
+                swizzle: Swizzle::None,
+            },
+        );
+        let n = ty.bytes();
+        cta.global[..n].copy_from_slice(&word.to_le_bytes()[..n]);
+        cta.shared[0][..n].copy_from_slice(&word.to_le_bytes()[..n]);
+        cta.warp = cta
+            .warp
+            .clone()
+            .with(1, operands)
+            .with_active((1 << operands.len()) - 1);
+        cta
+    }
+
+    fn op(op: AtomicOp, ty: Type, at: At) -> Atomic {
+        Atomic {
+            op,
+            ty,
+            dst: reg(0),
+            at,
+            value: arg(1),
+            compare: None,
+            scope: Scope::Gpu,
+        }
+    }
+
+    fn word(bytes: &[u8], ty: Type) -> u64 {
+        let mut all = [0; 8];
+        all[..ty.bytes()].copy_from_slice(&bytes[..ty.bytes()]);
+        u64::from_le_bytes(all)
+    }
+
+    /// The word and the old words after the lanes have acted one after the other.
+    fn run(o: AtomicOp, ty: Type, start: u64, operands: &[u64]) -> (u64, Vec<u64>) {
+        let mut cta = cta(ty, start, operands);
+        cta.run(&op(o, ty, FAR));
+        let old = match ty.bytes() {
+            8 => cta.warp.read::<u64>(0).to_vec(),
+            _ => cta.warp.read::<u32>(0).map(u64::from).to_vec(),
+        };
+        (word(&cta.global, ty), old[..operands.len()].to_vec())
+    }
+
+    #[test]
+    fn lanes_follow_one_another_and_see_the_word_before_them() {
+        let minus = |x: i32| u64::from(-x as u32);
+        assert_eq!(
+            run(AtomicOp::Add, Type::U32, 5, &[1, 2, 3]),
+            (11, vec![5, 6, 8])
+        );
+        assert_eq!(
+            run(AtomicOp::Add, Type::U32, 0xffff_ffff, &[1]),
+            (0, vec![0xffff_ffff])
+        );
+        assert_eq!(
+            run(AtomicOp::Add, Type::I32, 1, &[minus(3)]),
+            (minus(2), vec![1])
+        );
+        assert_eq!(
+            run(AtomicOp::Add, Type::U64, u64::MAX, &[2]),
+            (1, vec![u64::MAX])
+        );
+        assert_eq!(
+            run(AtomicOp::Min, Type::I32, 1, &[minus(1), 7]),
+            (minus(1), vec![1, minus(1)])
+        );
+        assert_eq!(run(AtomicOp::Min, Type::U32, 1, &[minus(1)]), (1, vec![1]));
+        assert_eq!(run(AtomicOp::Max, Type::U64, 1, &[9, 4]), (9, vec![1, 9]));
+        assert_eq!(
+            run(AtomicOp::Max, Type::I64, u64::MAX, &[0]),
+            (0, vec![u64::MAX])
+        );
+        assert_eq!(
+            run(AtomicOp::And, Type::U32, 0b1110, &[0b0111]),
+            (0b0110, vec![0b1110])
+        );
+        assert_eq!(
+            run(AtomicOp::Or, Type::U64, 1 << 40, &[1]),
+            (1 << 40 | 1, vec![1 << 40])
+        );
+        assert_eq!(run(AtomicOp::Exch, Type::U32, 1, &[2, 3]), (3, vec![1, 2]));
+    }
+
+    #[test]
+    fn float_sums_flush_subnormals_in_global_memory_only() {
+        let (tiny, one) = (1u64, u64::from(1f32.to_bits()));
+        assert_eq!(
+            run(AtomicOp::Add, Type::F32, one, &[one, one]).0,
+            u64::from(3f32.to_bits())
+        );
+        assert_eq!(run(AtomicOp::Add, Type::F32, tiny, &[tiny]).0, 0);
+        let mut cta = cta(Type::F32, tiny, &[tiny]);
+        cta.run(&op(AtomicOp::Add, Type::F32, near()));
+        assert_eq!(word(&cta.shared[0], Type::F32), 2);
+    }
+
+    #[test]
+    fn cas_writes_where_the_old_word_is_the_one_named() {
+        let mut cta = cta(Type::U32, 5, &[7, 8, 9]);
+        cta.warp = cta.warp.clone().with(2, &[5u32, 5, 7]);
+        cta.run(&Atomic {
+            compare: Some(arg(2)),
+            ..op(AtomicOp::Cas, Type::U32, near())
+        });
+        assert_eq!(word(&cta.shared[0], Type::U32), 9);
+        assert_eq!(cta.warp.read::<u32>(0)[..3], [5, 7, 7]);
+    }
+
+    #[test]
+    fn acquire_is_the_access_then_a_fence_and_release_the_reverse() {
+        let mut cta = cta(Type::U64, 40, &[2]);
+        cta.run(&LoadAcquire {
+            ty: Type::U64,
+            dst: reg(0),
+            at: FAR,
+            scope: Scope::Gpu,
+        });
+        assert_eq!(cta.warp.read::<u64>(0)[0], 40);
+        cta.run(&RedRelease {
+            op: AtomicOp::Add,
+            ty: Type::U64,
+            at: FAR,
+            value: arg(1),
+            scope: Scope::Cluster,
+        });
+        assert_eq!(word(&cta.global, Type::U64), 42);
+        cta.run(&StoreRelease {
+            ty: Type::U64,
+            src: Operand::Imm(9),
+            at: FAR,
+            scope: Scope::Cta,
+        });
+        assert_eq!(word(&cta.global, Type::U64), 9);
+        assert_eq!(
+            cta.warp.syncs,
+            [Scope::Gpu, Scope::Cluster, Scope::Cta].map(fence)
+        );
+    }
+
+    #[test]
+    fn ptx_of_atomics() {
+        let text = |o, ty, at| ptx(&op(o, ty, at)).remove(0);
+        assert_eq!(
+            text(AtomicOp::Add, Type::F32, FAR),
+            "atom.relaxed.gpu.global.add.f32 %0, [address], %1"
+        );
+        assert_eq!(
+            text(AtomicOp::Add, Type::I64, FAR),
+            "atom.relaxed.gpu.global.add.u64 %0, [address], %1"
+        );
+        assert_eq!(
+            text(AtomicOp::Min, Type::I32, near()),
+            "atom.relaxed.gpu.shared.min.s32 %0, [address], %1"
+        );
+        assert_eq!(
+            text(AtomicOp::Or, Type::I32, near()),
+            "atom.relaxed.gpu.shared.or.b32 %0, [address], %1"
+        );
+        let cas = Atomic {
+            compare: Some(arg(2)),
+            ..op(AtomicOp::Cas, Type::U64, FAR)
+        };
+        assert_eq!(
+            ptx(&cas),
+            ["atom.relaxed.gpu.global.cas.b64 %0, [address], %2, %1"]
+        );
+        let load = LoadAcquire {
+            ty: Type::F32,
+            dst: reg(0),
+            at: FAR,
+            scope: Scope::Gpu,
+        };
+        assert_eq!(ptx(&load), ["ld.acquire.gpu.global.b32 %0, [address]"]);
+        let store = StoreRelease {
+            ty: Type::U32,
+            src: arg(1),
+            at: near(),
+            scope: Scope::Cluster,
+        };
+        assert_eq!(ptx(&store), ["st.release.cluster.shared.b32 [address], %1"]);
+        let red = RedRelease {
+            op: AtomicOp::Max,
+            ty: Type::U32,
+            at: FAR,
+            value: arg(1),
+            scope: Scope::Gpu,
+        };
+        assert_eq!(ptx(&red), ["red.release.gpu.global.max.u32 [address], %1"]);
+    }
+
+    #[test]
+    fn legality() {
+        let t = Target::SM_90A;
+        let says = |r: Result<(), String>, text: &str| {
+            let why = r.unwrap_err();
+            assert!(why.contains(text), "{why}");
+        };
+        assert_eq!(op(AtomicOp::Add, Type::F32, FAR).legal(&t), Ok(()));
+        says(
+            op(AtomicOp::Min, Type::F32, FAR).legal(&t),
+            "atomic min takes",
+        );
+        says(op(AtomicOp::Add, Type::U16, FAR).legal(&t), "not u16");
+        says(
+            op(AtomicOp::Cas, Type::U32, FAR).legal(&t),
+            "this is atomic cas",
+        );
+        let red = RedRelease {
+            op: AtomicOp::Exch,
+            ty: Type::U32,
+            at: FAR,
+            value: arg(1),
+            scope: Scope::Gpu,
+        };
+        says(red.legal(&t), "exch needs atomic");
+    }
 }

@@ -81,7 +81,11 @@ pub(super) fn legal_copy(target: &Target, multicast: bool) -> Result<(), String>
     if !target.features.tma {
         return Err(format!("{} has no bulk copies", target.name));
     }
-    if multicast { legal_cluster(target) } else { Ok(()) }
+    if multicast {
+        legal_cluster(target)
+    } else {
+        Ok(())
+    }
 }
 
 /// A touch by a bulk engine.
@@ -129,7 +133,9 @@ pub(super) fn receivers<M: Machine>(
     if mask == 0 || size < 16 && mask >> size != 0 || mask >> 16 != 0 {
         return Err(Fault::new(
             FaultKind::Operand,
-            format!("a multicast mask names some of the {size} CTAs of the cluster; {mask:#x} does not"),
+            format!(
+                "a multicast mask names some of the {size} CTAs of the cluster; {mask:#x} does not"
+            ),
         ));
     }
     let to = |cta| (SharedAt { cta, ..dst }, BarAt { cta, ..bar });
@@ -214,11 +220,18 @@ impl Instr for BulkLoad {
             multicast: self.multicast,
             ..touch(Memory::Run(self.dst, self.bytes), Access::Write, done)
         });
-        e.touch(&touch(Memory::Global(self.src, self.bytes), Access::Read, done));
+        e.touch(&touch(
+            Memory::Global(self.src, self.bytes),
+            Access::Read,
+            done,
+        ));
     }
     fn asm(&self, a: &mut dyn Asm) {
         let dst = a.address(&crate::value::At::Shared(self.dst));
-        let (src, bytes) = (a.in_reg(self.src, Type::U64), a.operand(self.bytes, Type::U32));
+        let (src, bytes) = (
+            a.in_reg(self.src, Type::U64),
+            a.operand(self.bytes, Type::U32),
+        );
         let bar = a.barrier(&self.bar);
         let (many, mask) = multicast_asm(a, self.multicast);
         let (hint, policy) = hint_asm(a, self.hint);
@@ -274,8 +287,16 @@ impl Instr for BulkStore {
     }
     fn effects(&self, e: &mut dyn Effects) {
         let done = Completion::BulkGroup;
-        e.touch(&touch(Memory::Global(self.dst, self.bytes), Access::Write, done));
-        e.touch(&touch(Memory::Run(self.src, self.bytes), Access::Read, done));
+        e.touch(&touch(
+            Memory::Global(self.dst, self.bytes),
+            Access::Write,
+            done,
+        ));
+        e.touch(&touch(
+            Memory::Run(self.src, self.bytes),
+            Access::Read,
+            done,
+        ));
     }
     fn asm(&self, a: &mut dyn Asm) {
         let dst = a.in_reg(self.dst, Type::U64);
@@ -381,10 +402,278 @@ impl Instr for BulkWait {
         format!("bulk_wait{}", self.suffix())
     }
     fn asm(&self, a: &mut dyn Asm) {
-        a.emit(format!("cp.async.bulk.wait_group{} {}", self.suffix(), self.pending));
+        a.emit(format!(
+            "cp.async.bulk.wait_group{} {}",
+            self.suffix(),
+            self.pending
+        ));
     }
     acts!();
     fn legal(&self, target: &Target) -> Result<(), String> {
         legal_copy(target, false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::fake::{Cta, GLOBAL, Rng, bar, place};
+    use crate::lanes::fake::{arg, ptx};
+    use crate::layout::{Swizzle, TileLayout};
+
+    /// A tile of 2048 bytes at byte 512, in a cluster of four; global memory is random.
+    fn cta() -> Cta {
+        let layout = TileLayout {
+            element: 4,
+            rows: 1,
+            cols: 512,
+            swizzle: Swizzle::None,
+        };
+        let mut cta = Cta::new(4, 4096).tile(512, layout);
+        cta.global = Rng(2).bytes(4096);
+        cta.warp.active = 1;
+        cta
+    }
+
+    fn load(byte: u64, src: u64, bytes: u64) -> BulkLoad {
+        BulkLoad {
+            dst: place(0, Operand::Imm(byte)),
+            src: Operand::Imm(GLOBAL + src),
+            bytes: Operand::Imm(bytes),
+            bar: bar(3),
+            multicast: None,
+            hint: None,
+        }
+    }
+
+    fn store(byte: u64, dst: u64, bytes: u64) -> BulkStore {
+        BulkStore {
+            src: place(0, Operand::Imm(byte)),
+            dst: Operand::Imm(GLOBAL + dst),
+            bytes: Operand::Imm(bytes),
+            hint: None,
+        }
+    }
+
+    #[test]
+    fn a_load_copies_the_run_and_counts_its_bytes() {
+        for bytes in [0, 16, 48, 80, 1040, 2032] {
+            let mut cta = cta();
+            let before = cta.shared[0].clone();
+            cta.run(&load(16, 32, bytes));
+            assert_eq!(cta.jobs[0].done(), Done::Bytes(BarAt { cta: 0, slot: 3 }));
+            assert_eq!(cta.complete(), [bytes as u32]);
+            let n = bytes as usize;
+            assert_eq!(cta.shared[0][528..528 + n], cta.global[32..32 + n]);
+            assert_eq!(cta.shared[0][..528], before[..528]);
+            assert_eq!(cta.shared[0][528 + n..], before[528 + n..]);
+        }
+    }
+
+    #[test]
+    fn a_store_copies_the_run_back_in_the_lanes_group() {
+        let mut cta = cta();
+        cta.warp.active = 1 << 4;
+        cta.run(&store(32, 64, 1008));
+        assert_eq!(cta.jobs[0].done(), Done::BulkGroup { lane: 4 });
+        cta.complete();
+        assert_eq!(cta.global[64..64 + 1008], cta.shared[0][544..544 + 1008]);
+    }
+
+    #[test]
+    fn bytes_are_read_when_the_job_completes() {
+        let mut cta = cta();
+        cta.run(&load(0, 0, 64));
+        cta.global.fill(9);
+        cta.complete();
+        assert_eq!(cta.shared[0][512..576], [9; 64]);
+    }
+
+    #[test]
+    fn every_active_lane_copies() {
+        let mut cta = cta();
+        cta.warp = cta
+            .warp
+            .clone()
+            .with(1, &[0u32, 64, 128])
+            .with_active(0b111);
+        cta.run(&BulkLoad {
+            dst: place(0, arg(1)),
+            ..load(0, 256, 64)
+        });
+        assert_eq!(cta.complete(), [64; 3]);
+        for lane in 0..3 {
+            let at = 512 + 64 * lane;
+            assert_eq!(cta.shared[0][at..at + 64], cta.global[256..256 + 64]);
+        }
+    }
+
+    #[test]
+    fn a_multicast_goes_to_each_receiver_and_its_barrier() {
+        let mut cta = cta();
+        let before = cta.shared.clone();
+        cta.run(&BulkLoad {
+            multicast: Some(Operand::Imm(0b1010)),
+            ..load(0, 0, 256)
+        });
+        let done: Vec<_> = cta.jobs.iter().map(Job::done).collect();
+        assert_eq!(done, [1, 3].map(|cta| Done::Bytes(BarAt { cta, slot: 3 })));
+        assert_eq!(cta.complete(), [256, 256]);
+        for (rank, before) in before.iter().enumerate() {
+            let got = &cta.shared[rank][512..512 + 256];
+            match rank % 2 {
+                1 => assert_eq!(got, &cta.global[..256]),
+                _ => assert_eq!(got, &before[512..512 + 256]),
+            }
+        }
+    }
+
+    #[test]
+    fn a_load_may_go_to_a_peer_with_its_barrier() {
+        let mut cta = cta();
+        let (mut dst, mut bar) = (place(0, Operand::Imm(0)), bar(3));
+        dst.peer = Some(Operand::Imm(2));
+        bar.peer = Some(Operand::Imm(2));
+        cta.run(&BulkLoad {
+            dst,
+            bar,
+            ..load(0, 0, 32)
+        });
+        cta.complete();
+        assert_eq!(cta.shared[2][512..544], cta.global[..32]);
+    }
+
+    #[test]
+    fn faults_name_the_rule_and_the_value() {
+        let is = |f: Fault, kind, text: &str| {
+            assert_eq!(f.kind, kind, "{}", f.text);
+            assert!(f.text.contains(text), "{}", f.text);
+        };
+        let misaligned = FaultKind::Misaligned;
+        is(
+            cta().fault(&load(8, 0, 16)),
+            misaligned,
+            "shared address of a bulk copy is a multiple of 16 bytes, not 0x208",
+        );
+        is(
+            cta().fault(&load(0, 4, 16)),
+            misaligned,
+            "global address of a bulk copy is a multiple of 16 bytes, not 0x1004",
+        );
+        is(
+            cta().fault(&store(0, 0, 20)),
+            misaligned,
+            "length of a bulk copy is a multiple of 16 bytes, not 0x14",
+        );
+        is(
+            cta().fault(&load(2032, 0, 32)),
+            FaultKind::OutOfBounds,
+            "byte 2032",
+        );
+        let cast = |mask| BulkLoad {
+            multicast: Some(Operand::Imm(mask)),
+            ..load(0, 0, 16)
+        };
+        is(
+            cta().fault(&cast(0)),
+            FaultKind::Operand,
+            "the 4 CTAs of the cluster; 0x0 does not",
+        );
+        is(
+            cta().fault(&cast(0x11)),
+            FaultKind::Operand,
+            "0x11 does not",
+        );
+        let mut apart = load(0, 0, 16);
+        apart.bar.peer = Some(Operand::Imm(1));
+        is(
+            cta().fault(&apart),
+            FaultKind::Operand,
+            "not in those of rank 0 and 1",
+        );
+    }
+
+    #[test]
+    fn groups_are_acts() {
+        let mut cta = cta();
+        cta.run(&BulkCommit);
+        let wait = BulkWait {
+            pending: 1,
+            read: true,
+        };
+        cta.run(&wait);
+        let waited = Sync::BulkWait {
+            pending: 1,
+            read: true,
+        };
+        assert_eq!(cta.warp.syncs, [Sync::BulkCommit, waited]);
+    }
+
+    #[test]
+    fn ptx_of_copies() {
+        let full = BulkLoad {
+            src: arg(1),
+            bytes: arg(2),
+            multicast: Some(arg(3)),
+            hint: Some(CacheHint::EvictLast),
+            ..load(0, 0, 0)
+        };
+        assert_eq!(
+            ptx(&full),
+            [
+                "cvt.u16.u32 %t0, %3",
+                "mov.b64 %t1, 0x14f0000000000000",
+                "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint \
+                 [address], [%1], %2, [barrier], %t0, %t1",
+            ]
+        );
+        let plain = BulkLoad {
+            src: arg(1),
+            ..load(0, 0, 64)
+        };
+        assert_eq!(
+            ptx(&plain),
+            [
+                "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [address], [%1], 64, [barrier]"
+            ]
+        );
+        let out = BulkStore {
+            dst: arg(1),
+            hint: Some(CacheHint::EvictFirst),
+            ..store(0, 0, 64)
+        };
+        assert_eq!(
+            ptx(&out),
+            [
+                "mov.b64 %t0, 0x12f0000000000000",
+                "cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint [%1], [address], 64, %t0",
+            ]
+        );
+        assert_eq!(ptx(&BulkCommit), ["cp.async.bulk.commit_group"]);
+        let wait = |pending, read| ptx(&BulkWait { pending, read });
+        assert_eq!(wait(2, false), ["cp.async.bulk.wait_group 2"]);
+        assert_eq!(wait(0, true), ["cp.async.bulk.wait_group.read 0"]);
+    }
+
+    #[test]
+    fn legality() {
+        let mut t = Target::SM_90A;
+        assert_eq!(load(0, 0, 16).legal(&t), Ok(()));
+        let mut remote = store(0, 0, 16);
+        remote.src.peer = Some(Operand::Imm(1));
+        assert!(remote.legal(&t).unwrap_err().contains("not of a peer"));
+        t.features.clusters = false;
+        let cast = BulkLoad {
+            multicast: Some(Operand::Imm(1)),
+            ..load(0, 0, 16)
+        };
+        assert!(cast.legal(&t).unwrap_err().contains("no clusters"));
+        t.features.tma = false;
+        assert!(
+            load(0, 0, 16)
+                .legal(&t)
+                .unwrap_err()
+                .contains("no bulk copies")
+        );
     }
 }

@@ -80,3 +80,39 @@ impl Instr for ClusterWait {
         legal_cluster(target)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lanes::fake::{Warp, ptx};
+
+    #[test]
+    fn each_op_is_one_act() {
+        let warp = Warp::new()
+            .run(&ClusterArrive { release: true })
+            .run(&ClusterWait);
+        let arrived = Sync::ClusterArrive { release: true };
+        assert_eq!(warp.syncs, [arrived, Sync::ClusterWait]);
+    }
+
+    #[test]
+    fn ptx_of_the_barrier() {
+        let arrive = |release| ptx(&ClusterArrive { release });
+        assert_eq!(arrive(true), ["barrier.cluster.arrive.release.aligned"]);
+        assert_eq!(arrive(false), ["barrier.cluster.arrive.relaxed.aligned"]);
+        assert_eq!(ptx(&ClusterWait), ["barrier.cluster.wait.acquire.aligned"]);
+    }
+
+    #[test]
+    fn a_target_without_clusters_refuses() {
+        let mut t = Target::SM_90A;
+        assert_eq!(ClusterWait.legal(&t), Ok(()));
+        t.features.clusters = false;
+        assert!(
+            ClusterWait
+                .legal(&t)
+                .unwrap_err()
+                .contains("sm_90a has no clusters")
+        );
+    }
+}

@@ -254,3 +254,121 @@ predicates! {
     PredOr "pred_or": "either predicate", ptx "or.pred", |a, b| a | b;
     PredNot "pred_not": "the opposite of a predicate", ptx "not.pred", |a| !a;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lanes::fake::{Warp, arg, ptx, reg};
+    use crate::machine::Lane;
+    use crate::target::Target;
+
+    const ALL: [Cmp; 6] = [Cmp::Eq, Cmp::Ne, Cmp::Lt, Cmp::Le, Cmp::Gt, Cmp::Ge];
+
+    fn setp(cmp: Cmp, ty: Type) -> Setp {
+        Setp {
+            cmp,
+            ty,
+            dst: reg(0),
+            a: arg(1),
+            b: arg(2),
+        }
+    }
+
+    /// Which of eq, ne, lt, le, gt, ge hold.
+    fn holds<T: Lane>(ty: Type, a: T, b: T) -> [bool; 6] {
+        ALL.map(|cmp| {
+            let warp = Warp::new().with(1, &[a]).with(2, &[b]);
+            warp.run(&setp(cmp, ty)).read_pred(0) & 1 == 1
+        })
+    }
+    const LESS: [bool; 6] = [false, true, true, true, false, false];
+    const EQUAL: [bool; 6] = [true, false, false, true, false, true];
+    const GREATER: [bool; 6] = [false, true, false, false, true, true];
+    const UNORDERED: [bool; 6] = [false, true, false, false, false, false];
+
+    #[test]
+    fn numbers_compare_by_the_sign_of_their_type() {
+        assert_eq!(holds(Type::U32, u32::MAX, 1), GREATER);
+        assert_eq!(holds(Type::I32, -1, 1), LESS);
+        assert_eq!(holds(Type::U64, 1u64 << 63, 1), GREATER);
+        assert_eq!(holds(Type::I64, 1i64 << 63, 1), LESS);
+        assert_eq!(holds(Type::U16, 0xffffu16, 1), GREATER);
+        assert_eq!(holds(Type::U8, 0xffu8, 0xff), EQUAL);
+        assert_eq!(holds(Type::F32, -0.0f32, 0.0), EQUAL);
+        assert_eq!(holds(Type::F32, f32::from_bits(1), 0.0), GREATER);
+        assert_eq!(holds(Type::F32, f32::NEG_INFINITY, f32::MIN), LESS);
+        assert_eq!(holds(Type::F16, f16::from_bits(0x8000), f16::ZERO), EQUAL);
+        assert_eq!(holds(Type::F16, f16::from_bits(0x0001), f16::from_bits(0x0002)), LESS);
+        assert_eq!(holds(Type::Bf16, bf16::ONE, bf16::NEG_ONE), GREATER);
+    }
+
+    #[test]
+    fn with_a_nan_only_ne_holds() {
+        assert_eq!(holds(Type::F32, f32::NAN, 1.0), UNORDERED);
+        assert_eq!(holds(Type::F32, f32::NAN, f32::NAN), UNORDERED);
+        assert_eq!(holds(Type::F16, f16::ONE, f16::NAN), UNORDERED);
+        assert_eq!(holds(Type::Bf16, bf16::NAN, bf16::NAN), UNORDERED);
+    }
+
+    #[test]
+    fn each_lane_has_its_bit_and_inactive_lanes_keep_theirs() {
+        let a: [u32; 32] = std::array::from_fn(|i| i as u32);
+        let warp = Warp::new().with(1, &a).with(2, &[8u32; 32]).with_pred(0, 1 << 31);
+        let warp = warp.with_active(0x0fff_fffe).run(&setp(Cmp::Lt, Type::U32));
+        assert_eq!(warp.read_pred(0), 1 << 31 | 0xfe);
+    }
+
+    #[test]
+    fn comparisons_are_spelled_as_ptx_wants_them() {
+        let print = |cmp, ty| ptx(&setp(cmp, ty)).join("; ");
+        assert_eq!(print(Cmp::Ne, Type::F32), "setp.neu.f32 %0, %1, %2");
+        assert_eq!(print(Cmp::Ne, Type::U32), "setp.ne.u32 %0, %1, %2");
+        assert_eq!(print(Cmp::Ge, Type::I64), "setp.ge.s64 %0, %1, %2");
+        assert_eq!(print(Cmp::Eq, Type::U8), "setp.eq.u16 %0, %1, %2");
+        assert_eq!(print(Cmp::Lt, Type::Bf16), "setp.lt.bf16 %0, %1, %2");
+        let refused = setp(Cmp::Lt, Type::F16x2).legal(&Target::SM_90A);
+        assert!(refused.is_err_and(|e| e.starts_with("setp takes u8, ")));
+    }
+
+    #[test]
+    fn select_takes_a_where_the_condition_holds() {
+        let select = |ty, cond, a| Select {
+            ty,
+            dst: reg(0),
+            cond,
+            a,
+            b: arg(2),
+        };
+        let warp = Warp::new().with(1, &[1u64 << 40; 32]).with(2, &[2u64; 32]).with_pred(3, 0b0101);
+        let got = warp.clone().run(&select(Type::U64, arg(3), arg(1))).read::<u64>(0);
+        assert_eq!(got[..4], [1 << 40, 2, 1 << 40, 2]);
+        let got = warp.run(&select(Type::U8, Operand::imm(true), Operand::imm(9u8))).read::<u8>(0);
+        assert_eq!(got, [9; 32]);
+
+        let print = |ty, cond, a| ptx(&select(ty, cond, a)).join("; ");
+        assert_eq!(print(Type::U8, arg(3), arg(1)), "selp.b16 %0, %1, %2, %3");
+        assert_eq!(print(Type::F32, arg(3), Operand::imm(1f32)), "selp.f32 %0, 0f3F800000, %2, %3");
+        assert_eq!(print(Type::Bf16x2, arg(3), arg(1)), "selp.b32 %0, %1, %2, %3");
+        assert_eq!(
+            print(Type::U64, Operand::imm(false), arg(1)),
+            "setp.ne.u32 %t0, 0, 0; selp.b64 %0, %1, %2, %t0"
+        );
+        assert!(select(Type::Pred, arg(3), arg(1)).legal(&Target::SM_90A).is_err());
+    }
+
+    #[test]
+    fn predicates_have_their_logic() {
+        let (dst, a, b) = (reg(0), arg(1), arg(2));
+        let warp = Warp::new().with_pred(1, 0b1100).with_pred(2, 0b1010);
+        assert_eq!(warp.clone().run(&PredAnd { dst, a, b }).read_pred(0), 0b1000);
+        assert_eq!(warp.clone().run(&PredOr { dst, a, b }).read_pred(0), 0b1110);
+        assert_eq!(warp.clone().run(&PredNot { dst, a }).read_pred(0), !0b1100);
+        let one = Operand::imm(true);
+        assert_eq!(warp.run(&PredAnd { dst, a, b: one }).read_pred(0), 0b1100);
+        assert_eq!(ptx(&PredOr { dst, a, b }), ["or.pred %0, %1, %2"]);
+        assert_eq!(
+            ptx(&PredAnd { dst, a, b: one }),
+            ["setp.ne.u32 %t0, 1, 0", "and.pred %0, %1, %t0"]
+        );
+    }
+}

@@ -31,7 +31,9 @@ pub(super) fn uniform<T: Lane + PartialEq + std::fmt::Debug, M: Machine>(
         None => Ok(first),
         Some(other) => Err(Fault::new(
             FaultKind::Convergence,
-            format!("{what} is the same in every lane, not {first:?} in one and {other:?} in another"),
+            format!(
+                "{what} is the same in every lane, not {first:?} in one and {other:?} in another"
+            ),
         )),
     }
 }
@@ -164,7 +166,10 @@ impl Instr for NamedArrive {
     }
     fn asm(&self, a: &mut dyn Asm) {
         let bar = a.named(self.bar);
-        a.emit(format!("barrier.cta.arrive.aligned {bar}, {}", self.threads));
+        a.emit(format!(
+            "barrier.cta.arrive.aligned {bar}, {}",
+            self.threads
+        ));
     }
     acts!(whole_warp);
     fn legal(&self, target: &Target) -> Result<(), String> {
@@ -207,7 +212,10 @@ impl Instr for SetMaxRegs {
     acts!(whole_warpgroup);
     fn legal(&self, target: &Target) -> Result<(), String> {
         if !target.features.setmaxnreg {
-            return Err(format!("{} cannot move registers between warpgroups", target.name));
+            return Err(format!(
+                "{} cannot move registers between warpgroups",
+                target.name
+            ));
         }
         if !self.count.is_multiple_of(8) || !(24..=256).contains(&self.count) {
             return Err(format!(
@@ -274,5 +282,103 @@ impl Instr for Trap {
             FaultKind::Trap,
             format!("the program trapped in lanes {:#010x}", m.active()),
         ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lanes::fake::{Warp, ptx};
+
+    const NAMED: NamedId = NamedId(3);
+
+    fn sync(threads: u32) -> NamedSync {
+        NamedSync {
+            bar: NAMED,
+            threads,
+        }
+    }
+
+    #[test]
+    fn each_op_is_one_act_of_a_whole_warp() {
+        let arrive = NamedArrive {
+            bar: NAMED,
+            threads: 64,
+        };
+        let grow = SetMaxRegs {
+            count: 232,
+            grow: true,
+        };
+        let warp = Warp::new()
+            .run(&CtaSync)
+            .run(&sync(256))
+            .run(&arrive)
+            .run(&grow);
+        assert_eq!(
+            warp.syncs,
+            [
+                Sync::Cta,
+                Sync::NamedSync {
+                    bar: NAMED,
+                    threads: 256
+                },
+                Sync::NamedArrive {
+                    bar: NAMED,
+                    threads: 64
+                },
+                Sync::SetMaxRegs {
+                    count: 232,
+                    grow: true
+                },
+            ]
+        );
+        let part = || Warp::new().with_active(0xffff);
+        for f in [
+            part().fault(&CtaSync),
+            part().fault(&sync(64)),
+            part().fault(&grow),
+        ] {
+            assert_eq!(f.kind, FaultKind::Convergence);
+            assert!(f.text.contains("not by lanes 0x0000ffff"), "{}", f.text);
+        }
+    }
+
+    #[test]
+    fn a_trap_is_a_fault_and_sleep_is_nothing() {
+        let f = Warp::new().with_active(2).fault(&Trap);
+        assert_eq!(f.kind, FaultKind::Trap);
+        assert!(f.text.contains("0x00000002"), "{}", f.text);
+        assert!(Warp::new().run(&Nanosleep { ns: 40 }).syncs.is_empty());
+    }
+
+    #[test]
+    fn ptx_of_control() {
+        assert_eq!(ptx(&CtaSync), ["barrier.cta.sync.aligned 0"]);
+        assert_eq!(ptx(&sync(128)), ["barrier.cta.sync.aligned 3, 128"]);
+        let arrive = NamedArrive {
+            bar: NAMED,
+            threads: 64,
+        };
+        assert_eq!(ptx(&arrive), ["barrier.cta.arrive.aligned 3, 64"]);
+        let regs = |count, grow| ptx(&SetMaxRegs { count, grow });
+        assert_eq!(regs(24, false), ["setmaxnreg.dec.sync.aligned.u32 24"]);
+        assert_eq!(regs(240, true), ["setmaxnreg.inc.sync.aligned.u32 240"]);
+        assert_eq!(ptx(&Nanosleep { ns: 64 }), ["nanosleep.u32 64"]);
+        assert_eq!(ptx(&Trap), ["trap"]);
+    }
+
+    #[test]
+    fn legality() {
+        let t = Target::SM_90A;
+        assert_eq!(sync(1024).legal(&t), Ok(()));
+        for threads in [0, 33, 1056] {
+            let why = sync(threads).legal(&t).unwrap_err();
+            assert!(why.ends_with(&format!("not {threads}")), "{why}");
+        }
+        for count in [16, 25, 264] {
+            let why = SetMaxRegs { count, grow: true }.legal(&t).unwrap_err();
+            assert!(why.ends_with(&format!("not {count}")), "{why}");
+        }
+        assert!(Nanosleep { ns: 1_000_001 }.legal(&t).is_err());
     }
 }

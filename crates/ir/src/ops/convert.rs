@@ -292,3 +292,179 @@ impl Instr for Bitcast {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lanes::fake::{Warp, arg, eval, ptx, reg};
+
+    fn cvt(from: Type, to: Type) -> Cvt {
+        Cvt {
+            from,
+            to,
+            dst: reg(0),
+            src: arg(1),
+        }
+    }
+
+    /// Converts every number.
+    fn convert<A: Lane, B: Lane>(from: Type, to: Type, xs: &[A]) -> Vec<B> {
+        let rows: Vec<_> = xs.iter().map(|&x| [x]).collect();
+        eval(&cvt(from, to), &rows)
+    }
+
+    #[test]
+    fn integers_widen_by_their_sign_and_narrow_by_dropping() {
+        use Type::{I32, I64, U8, U16, U32, U64};
+        assert_eq!(convert::<_, u64>(I32, U64, &[-2i32]), [u64::MAX - 1]);
+        assert_eq!(convert::<_, i64>(U32, I64, &[u32::MAX]), [0xffff_ffff]);
+        assert_eq!(convert::<_, i64>(I32, I64, &[i32::MIN]), [i64::from(i32::MIN)]);
+        assert_eq!(convert::<_, u32>(U8, U32, &[0x80u8]), [0x80]);
+        assert_eq!(convert::<_, i32>(U16, I32, &[0xffffu16]), [0xffff]);
+        assert_eq!(convert::<_, u8>(I32, U8, &[-1, 0x1234]), [0xff, 0x34]);
+        assert_eq!(convert::<_, u16>(U64, U16, &[0x1_2345_6789u64]), [0x6789]);
+        assert_eq!(convert::<_, i32>(U32, I32, &[u32::MAX]), [-1]);
+    }
+
+    #[test]
+    fn integers_round_to_even_in_f32() {
+        let tie = (1 << 24) + 1;
+        let got = convert::<_, f32>(Type::U32, Type::F32, &[tie, tie + 2, u32::MAX]);
+        assert_eq!(got, [16_777_216.0, 16_777_220.0, 4_294_967_296.0]);
+        let got = convert::<_, f32>(Type::I32, Type::F32, &[-5, i32::MIN]);
+        assert_eq!(got, [-5.0, -2_147_483_648.0]);
+        // Above a tie by one in the last of 64 bits.
+        let got = convert::<_, f32>(Type::U64, Type::F32, &[(1u64 << 63) + (1 << 39) + 1]);
+        assert_eq!(got[0].to_bits(), 0x5f00_0001);
+        assert_eq!(convert::<_, f32>(Type::U8, Type::F32, &[200u8]), [200.0]);
+    }
+
+    #[test]
+    fn f32_is_cut_and_held_within_an_integer() {
+        let xs = [2.9, -2.9, -0.5, 3e9, -3e9, f32::INFINITY, f32::NEG_INFINITY, f32::NAN];
+        let got = convert::<_, i32>(Type::F32, Type::I32, &xs);
+        assert_eq!(got, [2, -2, 0, i32::MAX, i32::MIN, i32::MAX, i32::MIN, 0]);
+        let got = convert::<_, u32>(Type::F32, Type::U32, &xs);
+        assert_eq!(got, [2, 0, 0, 3_000_000_000, 0, u32::MAX, 0, 0]);
+        let got = convert::<_, u8>(Type::F32, Type::U8, &[255.9f32, 256.0, -1.0]);
+        assert_eq!(got, [255, 255, 0]);
+        let got = convert::<_, i64>(Type::F32, Type::I64, &[1e19f32, -1e19, -1.5]);
+        assert_eq!(got, [i64::MAX, i64::MIN, -1]);
+        assert_eq!(convert::<_, u64>(Type::F32, Type::U64, &[1e19f32]), [9_999_999_980_506_447_872]);
+    }
+
+    #[test]
+    fn floats_round_to_even_and_widen_exactly() {
+        let half = |x: u16| f16::from_bits(x).to_f32();
+        let ties = [1.0 + 2f32.powi(-11), 1.0 + 3.0 * 2f32.powi(-11), 65520.0, 2f32.powi(-25), f32::NAN];
+        let got = convert::<_, u16>(Type::F32, Type::F16, &ties);
+        assert_eq!(got, [0x3c00, 0x3c02, 0x7c00, 0x0000, 0x7fff]);
+        let got = convert::<_, f32>(Type::F16, Type::F32, &[f16::from_bits(1), f16::MAX]);
+        assert_eq!(got, [half(1), 65504.0]);
+        let ties = [1.0 + 2f32.powi(-8), 1.0 + 3.0 * 2f32.powi(-8), f32::MAX, -f32::NAN];
+        let got = convert::<_, u16>(Type::F32, Type::Bf16, &ties);
+        assert_eq!(got, [0x3f80, 0x3f82, 0x7f80, 0x7fff]);
+        assert_eq!(convert::<_, f32>(Type::Bf16, Type::F32, &[bf16::from_bits(0xc049)]), [-3.140625]);
+        let got = convert::<_, u32>(Type::F32, Type::Tf32, &[1.0 + 2f32.powi(-11), 1.0]);
+        assert_eq!(got, [0x3f80_2000, 0x3f80_0000]);
+        assert_eq!(convert::<_, f32>(Type::Tf32, Type::F32, &[0x3f80_1fffu32]), [1.0]);
+    }
+
+    #[test]
+    fn conversions_are_spelled_as_ptx_wants_them() {
+        use Type::*;
+        let print = |from, to| ptx(&cvt(from, to)).join("; ");
+        assert_eq!(print(I32, U8), "cvt.u8.s32 %0, %1");
+        assert_eq!(print(U32, U64), "cvt.u64.u32 %0, %1");
+        assert_eq!(print(U64, F32), "cvt.rn.f32.u64 %0, %1");
+        assert_eq!(print(F32, I32), "cvt.rzi.s32.f32 %0, %1");
+        assert_eq!(print(F32, Bf16), "cvt.rn.bf16.f32 %0, %1");
+        assert_eq!(print(Bf16, F32), "cvt.f32.bf16 %0, %1");
+        assert_eq!(print(F32, Tf32), "cvt.rna.tf32.f32 %0, %1");
+        assert_eq!(print(Tf32, F32), "and.b32 %0, %1, 0xffffe000");
+        assert_eq!(print(U8, U8), "mov.b16 %0, %1");
+        assert_eq!(cvt(F32, Bf16).name(), "cvt.bf16.f32");
+    }
+
+    #[test]
+    fn what_has_no_conversion_is_refused() {
+        use Type::*;
+        let legal = |from, to| cvt(from, to).legal(&Target::SM_90A);
+        for (from, to) in [(F16, Bf16), (U32, F16), (F16x2, F32), (Pred, U32), (U32, Pred), (Pred, Pred)] {
+            let why = legal(from, to).expect_err("refused");
+            assert!(why.ends_with(&format!("not from {from} to {to}")), "{why}");
+        }
+        for (from, to) in [(F16, F16), (F16, F32), (U8, I64), (F32, Tf32), (I64, F32)] {
+            assert_eq!(legal(from, to), Ok(()));
+        }
+    }
+
+    #[test]
+    fn pairs_pack_low_half_first_and_unpack_again() {
+        let pack = |from, to| Pack {
+            from,
+            to,
+            dst: reg(0),
+            lo: arg(1),
+            hi: arg(2),
+        };
+        let unpack = |from, to| Unpack {
+            from,
+            to,
+            lo: reg(3),
+            hi: reg(4),
+            src: arg(0),
+        };
+        let warp = Warp::new().with(1, &[1.0f32]).with(2, &[-2.0f32]);
+        let packed = warp.clone().run(&pack(Type::F32, Type::F16x2));
+        assert_eq!(packed.read::<u32>(0)[0], 0xc000_3c00);
+        let back = packed.clone().run(&unpack(Type::F16x2, Type::F32));
+        assert_eq!((back.read::<f32>(3)[0], back.read::<f32>(4)[0]), (1.0, -2.0));
+        let back = packed.run(&unpack(Type::F16x2, Type::F16));
+        assert_eq!((back.read::<u16>(3)[0], back.read::<u16>(4)[0]), (0x3c00, 0xc000));
+
+        let packed = warp.run(&pack(Type::F32, Type::Bf16x2));
+        assert_eq!(packed.read::<u32>(0)[0], 0xc000_3f80);
+        let back = packed.run(&unpack(Type::Bf16x2, Type::F32));
+        assert_eq!((back.read::<f32>(3)[0], back.read::<f32>(4)[0]), (1.0, -2.0));
+
+        let words = Warp::new().with(1, &[0x1111_2222u32]).with(2, &[0x3333_4444u32]);
+        let packed = words.clone().run(&pack(Type::U32, Type::U64));
+        assert_eq!(packed.read::<u64>(0)[0], 0x3333_4444_1111_2222);
+        let back = packed.run(&unpack(Type::U64, Type::U32));
+        assert_eq!((back.read::<u32>(3)[0], back.read::<u32>(4)[0]), (0x1111_2222, 0x3333_4444));
+        let packed = words.run(&pack(Type::U16, Type::U32));
+        assert_eq!(packed.read::<u32>(0)[0], 0x4444_2222);
+
+        let print = |lines: Vec<String>, want: &str| assert_eq!(lines.join("; "), want);
+        print(ptx(&pack(Type::F32, Type::Bf16x2)), "cvt.rn.bf16x2.f32 %0, %2, %1");
+        print(ptx(&pack(Type::F16, Type::F16x2)), "mov.b32 %0, {%1, %2}");
+        print(ptx(&pack(Type::U32, Type::U64)), "mov.b64 %0, {%1, %2}");
+        print(ptx(&unpack(Type::U32, Type::U16)), "mov.b32 {%3, %4}, %0");
+        print(
+            ptx(&unpack(Type::Bf16x2, Type::F32)),
+            "shl.b32 %3, %0, 16; and.b32 %4, %0, 0xffff0000",
+        );
+        print(
+            ptx(&unpack(Type::F16x2, Type::F32)),
+            "mov.b32 {%t0, %t1}, %0; cvt.f32.f16 %3, %t0; cvt.f32.f16 %4, %t1",
+        );
+        let refused = pack(Type::Bf16, Type::F16x2).legal(&Target::SM_90A);
+        assert!(refused.is_err_and(|e| e.ends_with("not f16x2 of bf16")));
+    }
+
+    #[test]
+    fn a_bitcast_keeps_every_bit() {
+        let cast = |from, to| Bitcast {
+            from,
+            to,
+            dst: reg(0),
+            src: arg(1),
+        };
+        let nan = 0xff81_2345u32;
+        assert_eq!(eval::<_, u32, 1>(&cast(Type::F32, Type::U32), &[[nan]]), [nan]);
+        assert_eq!(ptx(&cast(Type::U16, Type::Bf16)), ["mov.b16 %0, %1"]);
+        assert_eq!(cast(Type::F16x2, Type::U32).legal(&Target::SM_90A), Ok(()));
+        assert!(cast(Type::F16, Type::U32).legal(&Target::SM_90A).is_err());
+    }
+}

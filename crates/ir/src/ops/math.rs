@@ -4,7 +4,7 @@
 //! op states the PTX ISA's bound on the difference.
 
 use super::{Exactness, Info, Instr};
-use crate::lanes::{Narrow, map1, no_such_type, value};
+use crate::lanes::{FloatBits, Narrow, map1, no_such_type, value};
 use crate::machine::{Asm, Effects, Exec, Machine, Step};
 use crate::target::Target;
 use crate::types::{Bf16x2, F16x2, Type};
@@ -23,7 +23,7 @@ fn approximate(x: f32, ftz: bool, f: impl Fn(f64) -> f64) -> f32 {
     let x = if ftz { flush(x) } else { x };
     let y = f(f64::from(x)) as f32;
     let y = if ftz { flush(y) } else { y };
-    if y.is_nan() { f32::from_bits(0x7fff_ffff) } else { y }
+    y.canonical()
 }
 
 /// `.ftz` where it is asked for.
@@ -170,8 +170,7 @@ impl Instr for Sqrt {
         a.emit(format!("sqrt.rn.f32 {d}, {x}"));
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
-        // 53 bits are 2·24 + 2 and more: rounding twice is rounding once.
-        map1(m, self.dst, self.a, |x| approximate(x, false, f64::sqrt));
+        map1(m, self.dst, self.a, |x: f32| x.sqrt().canonical());
         Ok(Step::Next)
     }
 }
@@ -223,5 +222,132 @@ impl Instr for Tanh {
     }
     fn legal(&self, _: &Target) -> Result<(), String> {
         super::only("tanh", self.ty, &[Type::F32, Type::F16x2, Type::Bf16x2])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lanes::fake::{arg, eval, ptx, reg};
+
+    const NAN: u32 = 0x7fff_ffff;
+    const INF: f32 = f32::INFINITY;
+    const TINY: f32 = f32::from_bits(1);
+
+    fn f32s(op: &impl Instr, xs: &[f32]) -> Vec<f32> {
+        let rows: Vec<_> = xs.iter().map(|&x| [x]).collect();
+        eval(op, &rows)
+    }
+    fn bits(op: &impl Instr, xs: &[f32]) -> Vec<u32> {
+        f32s(op, xs).into_iter().map(f32::to_bits).collect()
+    }
+    fn ex2(ty: Type, ftz: bool) -> Ex2 {
+        Ex2 {
+            ty,
+            dst: reg(0),
+            a: arg(1),
+            ftz,
+        }
+    }
+
+    #[test]
+    fn powers_of_two() {
+        let got = f32s(&ex2(Type::F32, false), &[0.0, -0.0, 10.0, -1.0, 128.0, -INF, INF, TINY]);
+        assert_eq!(got, [1.0, 1.0, 1024.0, 0.5, INF, 0.0, INF, 1.0]);
+        assert_eq!(f32s(&ex2(Type::F32, false), &[0.5]), [std::f32::consts::SQRT_2]);
+        assert_eq!(bits(&ex2(Type::F32, false), &[-149.0, -151.0, f32::NAN]), [1, 0, NAN]);
+        assert_eq!(bits(&ex2(Type::F32, true), &[-126.0, -126.5, -149.0]), [0x0080_0000, 0, 0]);
+        let pairs = |ty, x: u32| eval::<u32, u32, 1>(&ex2(ty, false), &[[x]])[0];
+        assert_eq!(pairs(Type::F16x2, 0x4000_bc00), 0x4400_3800); // 2, -1
+        assert_eq!(pairs(Type::F16x2, 0xce00_7e00), 0x0001_7fff); // -24: subnormal; NaN
+        assert_eq!(pairs(Type::Bf16x2, 0x4040_fc80), 0x4100_0000); // 3, -2^122
+        assert_eq!(pairs(Type::Bf16x2, 0xc2fe_c2fc), 0x0000_0080); // -127 is flushed, -126 is not
+    }
+
+    #[test]
+    fn logarithms() {
+        let lg2 = |ftz| Lg2 {
+            dst: reg(0),
+            a: arg(1),
+            ftz,
+        };
+        let got = f32s(&lg2(false), &[1.0, 8.0, 0.125, 0.0, -0.0, INF, TINY]);
+        assert_eq!(got, [0.0, 3.0, -3.0, -INF, -INF, INF, -149.0]);
+        assert_eq!(bits(&lg2(false), &[-1.0, -INF]), [NAN; 2]);
+        assert_eq!(f32s(&lg2(true), &[TINY, -TINY, 2.0]), [-INF, -INF, 1.0]);
+    }
+
+    #[test]
+    fn reciprocals() {
+        let rcp = |ftz| Rcp {
+            dst: reg(0),
+            a: arg(1),
+            ftz,
+        };
+        let big = 2f32.powi(127);
+        let got = f32s(&rcp(false), &[4.0, -0.0, 0.0, INF, big, TINY]);
+        assert_eq!(got, [0.25, -INF, INF, 0.0, 2f32.powi(-127), INF]);
+        assert_eq!(bits(&rcp(false), &[3.0, -INF, f32::NAN]), [0x3eaa_aaab, 1 << 31, NAN]);
+        assert_eq!(bits(&rcp(true), &[-big]), [1 << 31]);
+        let rsqrt = |ftz| Rsqrt {
+            dst: reg(0),
+            a: arg(1),
+            ftz,
+        };
+        let got = f32s(&rsqrt(false), &[4.0, 0.0, -0.0, INF, 2f32.powi(-148)]);
+        assert_eq!(got, [0.5, INF, -INF, 0.0, 2f32.powi(74)]);
+        assert_eq!(bits(&rsqrt(false), &[-1.0]), [NAN]);
+        assert_eq!(f32s(&rsqrt(true), &[TINY, -TINY]), [INF, -INF]);
+    }
+
+    #[test]
+    fn the_square_root_is_rounded_exactly() {
+        let sqrt = Sqrt {
+            dst: reg(0),
+            a: arg(1),
+        };
+        let xs: Vec<f32> = crate::lanes::fake::noise(5)
+            .take(10_000)
+            .map(|x| f32::from_bits(x as u32 >> 1 & 0x7f7f_ffff))
+            .collect();
+        for (x, got) in xs.iter().zip(f32s(&sqrt, &xs)) {
+            assert_eq!(got.to_bits(), x.sqrt().to_bits());
+        }
+        assert_eq!(bits(&sqrt, &[-0.0, -1.0, INF]), [1 << 31, NAN, 0x7f80_0000]);
+    }
+
+    #[test]
+    fn hyperbolic_tangents() {
+        let tanh = |ty| Tanh {
+            ty,
+            dst: reg(0),
+            a: arg(1),
+        };
+        let got = f32s(&tanh(Type::F32), &[0.5, INF, -INF, 30.0, TINY]);
+        assert_eq!(got, [0.462_117_17, 1.0, -1.0, 1.0, TINY]);
+        assert_eq!(bits(&tanh(Type::F32), &[-0.0, f32::NAN]), [1 << 31, NAN]);
+        let pairs = |ty, x: u32| eval::<u32, u32, 1>(&tanh(ty), &[[x]])[0];
+        assert_eq!(pairs(Type::F16x2, 0x3800_fc00), 0x3765_bc00); // 0.5, -inf
+        assert_eq!(pairs(Type::Bf16x2, 0x3f00_8001), 0x3eed_8001); // 0.5, a subnormal
+    }
+
+    #[test]
+    fn approximations_are_spelled_as_ptx_wants_them() {
+        let print = |ty, ftz| ptx(&ex2(ty, ftz)).join("; ");
+        assert_eq!(print(Type::F32, true), "ex2.approx.ftz.f32 %0, %1");
+        assert_eq!(print(Type::F32, false), "ex2.approx.f32 %0, %1");
+        assert_eq!(print(Type::F16x2, true), "ex2.approx.f16x2 %0, %1");
+        assert_eq!(print(Type::Bf16x2, false), "ex2.approx.ftz.bf16x2 %0, %1");
+        let (dst, a) = (reg(0), arg(1));
+        assert_eq!(ptx(&Rcp { dst, a, ftz: true }), ["rcp.approx.ftz.f32 %0, %1"]);
+        assert_eq!(Lg2 { dst, a, ftz: true }.name(), "lg2.ftz.f32");
+        assert_eq!(ptx(&Sqrt { dst, a }), ["sqrt.rn.f32 %0, %1"]);
+        let tanh = Tanh {
+            ty: Type::Bf16x2,
+            dst,
+            a,
+        };
+        assert_eq!(ptx(&tanh), ["tanh.approx.bf16x2 %0, %1"]);
+        assert!(ex2(Type::F16, false).legal(&Target::SM_90A).is_err());
     }
 }

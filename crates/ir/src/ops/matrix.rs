@@ -53,7 +53,9 @@ fn legal(name: &str, n: usize, at: &Place) -> Result<(), String> {
     }
     match at.peer {
         None => Ok(()),
-        Some(_) => Err(format!("{name} takes a tile of the CTA itself, not of a peer")),
+        Some(_) => Err(format!(
+            "{name} takes a tile of the CTA itself, not of a peer"
+        )),
     }
 }
 
@@ -173,5 +175,140 @@ impl Instr for StoreMatrix {
             return Err(format!("{} has no stmatrix", target.name));
         }
         legal(Self::INFO.name, self.src.len(), &self.at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::fake::{Cta, Rng, place};
+    use crate::lanes::fake::{arg, ptx, reg};
+    use crate::layout::{Swizzle, TileLayout};
+    use crate::machine::FaultKind;
+
+    /// 32 rows of 16 bytes; lane `i` names row `32 - 1 - i` (register 1).
+    fn cta() -> Cta {
+        let layout = TileLayout {
+            element: 2,
+            rows: 32,
+            cols: 8,
+            swizzle: Swizzle::None,
+        };
+        let mut cta = Cta::new(1, 0).tile(128, layout);
+        let rows: Lanes<u32> = std::array::from_fn(|i| 16 * (31 - i as u32));
+        cta.warp = cta.warp.clone().with(1, &rows);
+        cta
+    }
+
+    fn load(n: u32, trans: bool) -> LoadMatrix {
+        LoadMatrix {
+            dst: (0..n).map(|i| reg(10 + i)).collect(),
+            at: place(0, arg(1)),
+            trans,
+        }
+    }
+
+    fn store(n: u32, trans: bool) -> StoreMatrix {
+        StoreMatrix {
+            src: (0..n).map(|i| arg(10 + i)).collect(),
+            at: place(0, arg(1)),
+            trans,
+        }
+    }
+
+    /// Element (row, col) of matrix `j` in the tile.
+    fn in_tile(cta: &Cta, j: usize, row: usize, col: usize) -> u16 {
+        let at = 128 + 16 * (31 - (8 * j + row)) + 2 * col;
+        u16::from_le_bytes([cta.shared[0][at], cta.shared[0][at + 1]])
+    }
+
+    #[test]
+    fn a_load_gives_the_documented_fragment() {
+        for (n, trans) in [1, 2, 4].into_iter().flat_map(|n| [(n, false), (n, true)]) {
+            let mut cta = cta();
+            cta.run(&load(n, trans));
+            for j in 0..n as usize {
+                let got = cta.warp.read::<u32>(10 + j as u32);
+                // As the PTX ISA draws it: four lanes to a row, two neighbours each.
+                for (row, col) in (0..8).flat_map(|r| (0..8).map(move |c| (r, c))) {
+                    let want = match trans {
+                        false => in_tile(&cta, j, row, col),
+                        true => in_tile(&cta, j, col, row),
+                    };
+                    let pair = got[4 * row + col / 2];
+                    let half = if col % 2 == 0 {
+                        pair as u16
+                    } else {
+                        (pair >> 16) as u16
+                    };
+                    assert_eq!(half, want, "x{n} trans {trans} matrix {j} at {row}, {col}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_store_is_the_inverse_of_a_load_and_touches_no_other_row() {
+        let mut rng = Rng(4);
+        for (n, trans) in [1, 2, 4].into_iter().flat_map(|n| [(n, false), (n, true)]) {
+            let mut cta = cta();
+            let want: Vec<Lanes<u32>> = (0..n)
+                .map(|_| std::array::from_fn(|_| rng.next() as u32))
+                .collect();
+            for (i, v) in want.iter().enumerate() {
+                cta.set(reg(10 + i as u32), v);
+            }
+            let before = cta.shared[0].clone();
+            cta.run(&store(n, trans));
+            // Rows of the last lanes come first in the tile.
+            let untouched = 128 + 16 * (32 - 8 * n as usize);
+            assert_eq!(cta.shared[0][..untouched], before[..untouched]);
+            assert_eq!(cta.shared[0][128 + 512..], before[128 + 512..]);
+            (0..n).for_each(|i| cta.set(reg(10 + i), &[0u32; WARP]));
+            cta.run(&load(n, trans));
+            for (i, v) in want.iter().enumerate() {
+                assert_eq!(cta.warp.read::<u32>(10 + i as u32), *v);
+            }
+        }
+    }
+
+    #[test]
+    fn part_of_a_warp_cannot_move_a_matrix() {
+        let mut cta = cta();
+        cta.warp.active = 0xff;
+        assert_eq!(cta.fault(&load(1, false)).kind, FaultKind::Convergence);
+        assert_eq!(cta.fault(&store(1, false)).kind, FaultKind::Convergence);
+    }
+
+    #[test]
+    fn ptx_of_matrices() {
+        assert_eq!(
+            ptx(&load(1, false)),
+            ["ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%10}, [address]"]
+        );
+        assert_eq!(
+            ptx(&load(2, true)),
+            ["ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%10, %11}, [address]"]
+        );
+        assert_eq!(
+            ptx(&store(4, true)),
+            ["stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [address], {%10, %11, %12, %13}"]
+        );
+    }
+
+    #[test]
+    fn legality() {
+        let t = Target::SM_90A;
+        assert_eq!(load(4, true).legal(&t), Ok(()));
+        assert!(load(3, true).legal(&t).unwrap_err().contains("not 3"));
+        let remote = Place {
+            peer: Some(Operand::Imm(1)),
+            ..place(0, arg(1))
+        };
+        let op = StoreMatrix {
+            at: remote,
+            ..store(1, false)
+        };
+        assert!(op.legal(&t).unwrap_err().contains("not of a peer"));
     }
 }

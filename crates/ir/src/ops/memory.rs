@@ -42,7 +42,11 @@ fn vector(names: &[String]) -> String {
 
 /// `.v2`, `.v4` or nothing.
 fn width(n: usize) -> String {
-    if n == 1 { String::new() } else { format!(".v{n}") }
+    if n == 1 {
+        String::new()
+    } else {
+        format!(".v{n}")
+    }
 }
 
 /// Refuses a vector that no generic access moves.
@@ -150,9 +154,10 @@ impl Instr for Load {
     fn legal(&self, _: &Target) -> Result<(), String> {
         legal_vector(self.ty, self.dst.len())?;
         match (self.cache, &self.at) {
-            (LoadCache::NonCoherent | LoadCache::Streaming, At::Shared(_)) => {
-                Err(format!("{} is a load of global memory, not of a tile", self.name()))
-            }
+            (LoadCache::NonCoherent | LoadCache::Streaming, At::Shared(_)) => Err(format!(
+                "{} is a load of global memory, not of a tile",
+                self.name()
+            )),
             _ => Ok(()),
         }
     }
@@ -202,7 +207,12 @@ impl Instr for Store {
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
-        format!("store{}{}.{}", self.suffix(), width(self.src.len()), self.ty)
+        format!(
+            "store{}{}.{}",
+            self.suffix(),
+            width(self.src.len()),
+            self.ty
+        )
     }
     fn effects(&self, e: &mut dyn Effects) {
         e.touch(&Touch {
@@ -243,9 +253,10 @@ impl Instr for Store {
     fn legal(&self, _: &Target) -> Result<(), String> {
         legal_vector(self.ty, self.src.len())?;
         match (self.cache, &self.at) {
-            (StoreCache::Streaming, At::Shared(_)) => {
-                Err(format!("{} is a store to global memory, not to a tile", self.name()))
-            }
+            (StoreCache::Streaming, At::Shared(_)) => Err(format!(
+                "{} is a store to global memory, not to a tile",
+                self.name()
+            )),
             _ => Ok(()),
         }
     }
@@ -290,4 +301,191 @@ impl Instr for Fence {
         a.emit(format!("fence.{}", self.suffix()));
     }
     super::control::acts!();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::fake::{Cta, GLOBAL, Rng, place};
+    use crate::lanes::fake::{arg, ptx, reg};
+    use crate::layout::{Swizzle, TileLayout};
+    use crate::value::Place;
+
+    const TILE: TileLayout = TileLayout {
+        element: 4,
+        rows: 32,
+        cols: 8,
+        swizzle: Swizzle::None,
+    };
+
+    /// Lane `i` at `32 i` bytes of global memory (register 1), and of the tile (register 2).
+    fn cta() -> Cta {
+        let mut cta = Cta::new(2, 1024).tile(256, TILE);
+        cta.global = Rng(1).bytes(1024);
+        let far: Lanes<u64> = std::array::from_fn(|i| GLOBAL + 32 * i as u64);
+        let near: Lanes<u32> = std::array::from_fn(|i| 32 * i as u32);
+        cta.warp = cta.warp.clone().with(1, &far).with(2, &near);
+        cta
+    }
+
+    const FAR: At = At::Global {
+        addr: Operand::Reg(RegId(1)),
+        offset: 16,
+    };
+
+    fn near(peer: Option<u64>) -> At {
+        At::Shared(Place {
+            offset: 16,
+            peer: peer.map(Operand::Imm),
+            ..place(0, arg(2))
+        })
+    }
+
+    fn load(ty: Type, n: u32, at: At) -> Load {
+        Load {
+            ty,
+            dst: (0..n).map(|i| reg(10 + i)).collect(),
+            at,
+            cache: LoadCache::Default,
+        }
+    }
+
+    fn store(ty: Type, n: u32, at: At) -> Store {
+        Store {
+            ty,
+            src: (0..n).map(|i| arg(10 + i)).collect(),
+            at,
+            cache: StoreCache::Default,
+        }
+    }
+
+    #[test]
+    fn what_is_loaded_and_stored_again_is_the_same_in_the_active_lanes_alone() {
+        for (ty, n) in [
+            (Type::U8, 1),
+            (Type::U8, 4),
+            (Type::Bf16, 1),
+            (Type::F16, 2),
+            (Type::F32, 1),
+            (Type::U32, 4),
+            (Type::F16x2, 2),
+            (Type::U64, 1),
+            (Type::I64, 2),
+        ] {
+            let bytes = ty.bytes() * n as usize;
+            let mut cta = cta();
+            let (before, odd) = (cta.shared.clone(), 0xaaaa_aaaa);
+            cta.run(&load(ty, n, FAR));
+            cta.warp.active = odd;
+            cta.run(&store(ty, n, near(Some(1))));
+            for lane in 0..WARP {
+                let (from, to) = (32 * lane + 16, 256 + 32 * lane + 16);
+                let got = &cta.shared[1][to..to + 16];
+                let moved = if odd >> lane & 1 == 1 { bytes } else { 0 };
+                assert_eq!(got[..moved], cta.global[from..from + moved], "{ty} {n}");
+                assert_eq!(got[moved..], before[1][to + moved..to + 16], "{ty} {n}");
+            }
+            assert_eq!(cta.shared[0], before[0]);
+        }
+    }
+
+    #[test]
+    fn registers_take_ascending_addresses() {
+        let mut cta = cta();
+        cta.global[16..32].copy_from_slice(bytemuck::cast_slice(&[1.5f32, -2.0, 3.0, 4.0]));
+        cta.run(&load(Type::F32, 4, FAR));
+        let lane0: Vec<f32> = (0..4).map(|i| cta.warp.read::<f32>(10 + i)[0]).collect();
+        assert_eq!(lane0, [1.5, -2.0, 3.0, 4.0]);
+    }
+
+    #[test]
+    fn a_fence_is_its_act() {
+        let mut cta = cta();
+        for fence in [
+            crate::sync::Fence::ProxyAsyncShared,
+            crate::sync::Fence::AcqRel(Scope::Gpu),
+        ] {
+            cta.run(&Fence { fence });
+            assert_eq!(cta.warp.syncs.pop(), Some(Sync::Fence(fence)));
+        }
+    }
+
+    #[test]
+    fn ptx_of_accesses() {
+        let cached = |cache| Load {
+            cache,
+            ..load(Type::U32, 4, FAR)
+        };
+        let v4 = "{%10, %11, %12, %13}, [address]";
+        assert_eq!(
+            ptx(&cached(LoadCache::Default)),
+            [format!("ld.global.v4.b32 {v4}")]
+        );
+        assert_eq!(
+            ptx(&cached(LoadCache::NonCoherent)),
+            [format!("ld.global.nc.v4.b32 {v4}")]
+        );
+        assert_eq!(
+            ptx(&cached(LoadCache::Streaming)),
+            [format!("ld.global.cs.v4.b32 {v4}")]
+        );
+        assert_eq!(
+            ptx(&cached(LoadCache::Volatile)),
+            [format!("ld.volatile.global.v4.b32 {v4}")]
+        );
+        assert_eq!(
+            ptx(&load(Type::U8, 1, near(None))),
+            ["ld.shared.b8 %10, [address]"]
+        );
+        assert_eq!(
+            ptx(&load(Type::Bf16, 2, near(Some(1)))),
+            ["ld.shared::cluster.v2.b16 {%10, %11}, [address]"]
+        );
+        assert_eq!(
+            ptx(&store(Type::U64, 1, near(None))),
+            ["st.shared.b64 [address], %10"]
+        );
+        let constant = Store {
+            src: vec![Operand::Imm(7), arg(1)],
+            cache: StoreCache::Streaming,
+            ..store(Type::I32, 2, FAR)
+        };
+        assert_eq!(
+            ptx(&constant),
+            [
+                "mov.b32 %t0, 0x7",
+                "st.global.cs.v2.b32 [address], {%t0, %1}"
+            ]
+        );
+        let fence = |fence| ptx(&Fence { fence });
+        use crate::sync::Fence::*;
+        assert_eq!(fence(ProxyAsyncShared), ["fence.proxy.async.shared::cta"]);
+        assert_eq!(fence(ProxyAsyncGlobal), ["fence.proxy.async.global"]);
+        assert_eq!(fence(MbarrierInit), ["fence.mbarrier_init.release.cluster"]);
+        assert_eq!(fence(AcqRel(Scope::Cluster)), ["fence.acq_rel.cluster"]);
+    }
+
+    #[test]
+    fn legality() {
+        let t = Target::SM_90A;
+        let says = |r: Result<(), String>, text: &str| {
+            let why = r.unwrap_err();
+            assert!(why.contains(text), "{why}");
+        };
+        assert_eq!(load(Type::U64, 2, FAR).legal(&t), Ok(()));
+        says(load(Type::U64, 4, FAR).legal(&t), "not 4 of u64");
+        says(load(Type::U8, 3, FAR).legal(&t), "not 3 of u8");
+        says(load(Type::U32, 0, FAR).legal(&t), "not 0 of u32");
+        says(store(Type::Pred, 1, FAR).legal(&t), "a predicate");
+        let shared = Load {
+            cache: LoadCache::NonCoherent,
+            ..load(Type::U32, 1, near(None))
+        };
+        says(shared.legal(&t), "load.nc.u32 is a load of global memory");
+        let shared = Store {
+            cache: StoreCache::Streaming,
+            ..store(Type::U32, 1, near(None))
+        };
+        says(shared.legal(&t), "store.cs.u32 is a store to global memory");
+    }
 }

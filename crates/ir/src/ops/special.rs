@@ -145,3 +145,64 @@ impl Instr for ReadParam {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lanes::fake::{Warp, ptx, reg};
+
+    fn read(which: Special) -> ReadSpecial {
+        ReadSpecial { dst: reg(0), which }
+    }
+
+    #[test]
+    fn special_registers_are_read_lane_by_lane() {
+        let tid = Warp::new().run(&read(Special::Tid)).read::<u32>(0);
+        assert_eq!((tid[0], tid[31]), (96, 127));
+        let cta = Warp::new().run(&read(Special::CtaId(Axis::Y))).read::<u32>(0);
+        assert_eq!(cta, [101; 32]);
+        let time = Warp::new().run(&read(Special::GlobalTimer)).read::<u64>(0);
+        assert_eq!(time, [u64::MAX - 1; 32]);
+    }
+
+    #[test]
+    fn the_warp_id_needs_the_whole_warp() {
+        let warp = Warp::new().run(&read(Special::WarpId)).read::<u32>(0);
+        assert_eq!(warp, [3; 32]);
+        let fault = Warp::new().with_active(1).fault(&read(Special::WarpId));
+        assert_eq!(fault.kind, FaultKind::Convergence);
+    }
+
+    #[test]
+    fn special_registers_are_spelled_as_ptx_wants_them() {
+        let print = |which| ptx(&read(which)).join("; ");
+        assert_eq!(print(Special::Tid), "mov.u32 %0, %tid.x");
+        assert_eq!(print(Special::GridDim(Axis::Z)), "mov.u32 %0, %nctaid.z");
+        assert_eq!(print(Special::ClusterRank), "mov.u32 %0, %cluster_ctarank");
+        assert_eq!(print(Special::GlobalTimer), "mov.u64 %0, %globaltimer");
+        assert_eq!(
+            print(Special::WarpId),
+            "mov.u32 %t0, %tid.x; shr.u32 %t1, %t0, 5; shfl.sync.idx.b32 %0, %t1, 0, 31, 0xffffffff"
+        );
+        assert_eq!(read(Special::CtaId(Axis::X)).name(), "special.cta_id.x");
+    }
+
+    #[test]
+    fn parameters_fill_every_lane() {
+        let param = |ty| ReadParam {
+            dst: reg(0),
+            param: ParamId(1),
+            ty,
+        };
+        let mut warp = Warp::new();
+        warp.params = vec![0, 0x1122_3344_5566_7788];
+        assert_eq!(warp.clone().run(&param(Type::U8)).read::<u8>(0), [0x88; 32]);
+        assert_eq!(warp.clone().run(&param(Type::Bf16)).read::<u16>(0), [0x7788; 32]);
+        assert_eq!(warp.clone().run(&param(Type::F32)).read::<u32>(0), [0x5566_7788; 32]);
+        assert_eq!(warp.clone().run(&param(Type::U64)).read::<u64>(0), [0x1122_3344_5566_7788; 32]);
+        assert_eq!(ptx(&param(Type::U8)), ["ld.param.u8 %0, [param1]"]);
+        assert_eq!(ptx(&param(Type::F32)), ["ld.param.b32 %0, [param1]"]);
+        assert!(param(Type::Pred).legal(&Target::SM_90A).is_err());
+        assert_eq!(warp.fault(&param(Type::Pred)).kind, FaultKind::Illegal);
+    }
+}

@@ -110,8 +110,11 @@ impl TensorJob {
     fn inside(&self, row: u32) -> Option<Inside> {
         let map = &self.map;
         let mut global = map.base;
-        for ((c, &extent), &stride) in
-            self.outer(row).into_iter().zip(&map.extents[1..]).zip(&map.strides)
+        for ((c, &extent), &stride) in self
+            .outer(row)
+            .into_iter()
+            .zip(&map.extents[1..])
+            .zip(&map.strides)
         {
             if c < 0 || c as u64 >= extent {
                 return None;
@@ -211,10 +214,18 @@ impl TensorJob {
             };
             line.fill(0);
             let (first, len) = (part.first as usize, part.len as usize);
-            e.read(Span::Global(part.global, part.len), &mut line[first..first + len])?;
-            self.permute(row, |from, to| out[to..to + 16].copy_from_slice(&line[from..from + 16]));
+            e.read(
+                Span::Global(part.global, part.len),
+                &mut line[first..first + len],
+            )?;
+            self.permute(row, |from, to| {
+                out[to..to + 16].copy_from_slice(&line[from..from + 16])
+            });
         }
-        e.write(Span::Shared(self.row_at(rows.start), all.len() as u32), &all)
+        e.write(
+            Span::Shared(self.row_at(rows.start), all.len() as u32),
+            &all,
+        )
     }
 
     fn store(&self, rows: std::ops::Range<u32>, e: &mut impl Engine) -> Result<(), Fault> {
@@ -226,7 +237,9 @@ impl TensorJob {
             };
             if part.len as usize == width {
                 e.read(Span::Shared(self.row_at(row), part.len), &mut raw)?;
-                self.permute(row, |to, from| line[to..to + 16].copy_from_slice(&raw[from..from + 16]));
+                self.permute(row, |to, from| {
+                    line[to..to + 16].copy_from_slice(&raw[from..from + 16])
+                });
             } else {
                 let mut read = Ok(());
                 self.scattered(row, part, &mut |byte, run| {
@@ -238,7 +251,10 @@ impl TensorJob {
                 read?;
             }
             let (first, len) = (part.first as usize, part.len as usize);
-            e.write(Span::Global(part.global, part.len), &line[first..first + len])?;
+            e.write(
+                Span::Global(part.global, part.len),
+                &line[first..first + len],
+            )?;
         }
         Ok(())
     }
@@ -285,7 +301,11 @@ impl Issue {
 
     /// One lane's copy.
     fn job(&self, lane: usize, way: Way, shared: SharedAt, done: Done) -> Result<TensorJob, Fault> {
-        aligned("the shared address of a tensor copy", shared.byte.into(), 128)?;
+        aligned(
+            "the shared address of a tensor copy",
+            shared.byte.into(),
+            128,
+        )?;
         let job = TensorJob {
             done,
             way,
@@ -304,7 +324,9 @@ fn check_map(map: &TensorMapValue, coords: usize, offsets: usize) -> Result<(), 
     let bad = |text: String| Err(Fault::new(FaultKind::TensorMap, text));
     let rank = map.decl.rank();
     if coords != rank {
-        return bad(format!("a tensor map of rank {rank} takes {rank} coordinates, not {coords}"));
+        return bad(format!(
+            "a tensor map of rank {rank} takes {rank} coordinates, not {coords}"
+        ));
     }
     let taps = match &map.decl.mode {
         MapMode::Tiled => 0,
@@ -374,7 +396,9 @@ fn check_start(job: &TensorJob) -> Result<(), Fault> {
         if n < 1 {
             return Err(Fault::new(
                 FaultKind::TensorMap,
-                format!("an im2col window has a position in an extent of {extent}; corners {lo} and {hi} leave none"),
+                format!(
+                    "an im2col window has a position in an extent of {extent}; corners {lo} and {hi} leave none"
+                ),
             ));
         }
         if !(0..n).contains(&(at - i64::from(lo))) {
@@ -427,7 +451,11 @@ pub struct TensorLoad {
 
 impl TensorLoad {
     fn mode(&self) -> &'static str {
-        if self.offsets.is_empty() { "tile" } else { "im2col" }
+        if self.offsets.is_empty() {
+            "tile"
+        } else {
+            "im2col"
+        }
     }
 }
 
@@ -476,7 +504,12 @@ impl Instr for TensorLoad {
             let dst = m.resolve_view(&self.dst, lane)?;
             let bar = m.resolve_bar(&self.bar, lane)?;
             for (dst, bar) in receivers(m, dst, bar, mask.map(|v| v[lane]))? {
-                m.submit(Job::Tensor(issue.job(lane, Way::Load, dst, Done::Bytes(bar))?))?;
+                m.submit(Job::Tensor(issue.job(
+                    lane,
+                    Way::Load,
+                    dst,
+                    Done::Bytes(bar),
+                )?))?;
             }
         }
         Ok(Step::Next)
@@ -515,7 +548,11 @@ impl Instr for TensorStore {
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
-        format!("tensor_store.{}d{}", self.coords.len(), hint_name(self.hint))
+        format!(
+            "tensor_store.{}d{}",
+            self.coords.len(),
+            hint_name(self.hint)
+        )
     }
     fn effects(&self, e: &mut dyn Effects) {
         let done = Completion::BulkGroup;

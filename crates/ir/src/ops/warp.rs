@@ -325,3 +325,184 @@ impl Instr for WarpSync {
         m.sync(&Sync::Warp { mask: self.mask })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lanes::fake::{Warp, arg, ptx, reg};
+
+    const FULL: Operand = Operand::Imm(0xffff_ffff);
+
+    fn shuffle(mode: ShuffleMode, clamp: u32, mask: Operand) -> Shuffle {
+        Shuffle {
+            mode,
+            ty: Type::F32,
+            dst: reg(0),
+            src: arg(1),
+            lane: arg(2),
+            clamp,
+            mask,
+        }
+    }
+
+    /// A warp whose register 1 holds 100 + lane, and register 2 the same number in every lane.
+    fn warp(number: u32) -> Warp {
+        let lanes: [u32; 32] = std::array::from_fn(|i| 100 + i as u32);
+        Warp::new().with(1, &lanes).with(2, &[number; 32])
+    }
+
+    /// From which lane each lane reads.
+    fn sources(mode: ShuffleMode, number: u32, clamp: u32) -> [u32; 32] {
+        let got = warp(number).run(&shuffle(mode, clamp, FULL)).read::<u32>(0);
+        got.map(|x| x - 100)
+    }
+
+    #[test]
+    fn lanes_read_by_mode() {
+        let down = sources(ShuffleMode::Down, 4, 31);
+        assert_eq!((down[0], down[27], down[28], down[31]), (4, 31, 28, 31));
+        let up = sources(ShuffleMode::Up, 3, 0);
+        assert_eq!((up[0], up[2], up[3], up[31]), (0, 2, 0, 28));
+        assert_eq!(sources(ShuffleMode::Bfly, 16, 31)[5], 21);
+        assert_eq!(sources(ShuffleMode::Idx, 7, 31), [7; 32]);
+        assert_eq!(sources(ShuffleMode::Idx, 39, 31), [7; 32]); // mod 32
+    }
+
+    #[test]
+    fn segments_keep_to_themselves() {
+        let eights = 0x1800; // the two high bits of a lane are shared
+        let down = sources(ShuffleMode::Down, 3, eights | 31);
+        assert_eq!(down[8..16], [11, 12, 13, 14, 15, 13, 14, 15]);
+        let up = sources(ShuffleMode::Up, 3, eights);
+        assert_eq!(up[8..16], [8, 9, 10, 8, 9, 10, 11, 12]);
+        let first = sources(ShuffleMode::Idx, 0, eights | 31);
+        assert_eq!((first[7], first[8], first[31]), (0, 8, 24));
+        // Bounded at the fourth lane of each segment.
+        let bounded = sources(ShuffleMode::Idx, 5, eights | 3);
+        assert_eq!(bounded[8..16], [8, 9, 10, 11, 12, 13, 14, 15]);
+        let crossed = sources(ShuffleMode::Bfly, 8, eights | 31);
+        assert_eq!((crossed[8], crossed[0]), (0, 0)); // a lower segment may be read, a higher not
+    }
+
+    #[test]
+    fn every_mode_follows_the_isa() {
+        let modes = [ShuffleMode::Idx, ShuffleMode::Up, ShuffleMode::Down, ShuffleMode::Bfly];
+        for mode in modes {
+            for number in 0..32i32 {
+                for clamp in [0u32, 31, 15, 0x1c1f, 0x1c00, 0x1e1f, 0x100f, 0x0307] {
+                    let got = sources(mode, number as u32, clamp);
+                    let (c, segment) = (clamp as i32 & 31, clamp as i32 >> 8 & 31);
+                    for (lane, got) in (0..32i32).zip(got) {
+                        let max = (lane & segment) | (c & !segment & 31);
+                        let min = lane & segment;
+                        let (j, inside) = match mode {
+                            ShuffleMode::Up => (lane - number, lane - number >= max),
+                            ShuffleMode::Down => (lane + number, lane + number <= max),
+                            ShuffleMode::Bfly => (lane ^ number, (lane ^ number) <= max),
+                            ShuffleMode::Idx => {
+                                let j = min | (number & !segment & 31);
+                                (j, j <= max)
+                            }
+                        };
+                        assert_eq!(got as i32, if inside { j } else { lane }, "{mode:?} {number} {clamp:#x}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn lanes_of_a_mask_must_be_there() {
+        let op = shuffle(ShuffleMode::Bfly, 31, Operand::Imm(0xff));
+        let got = warp(1).with_active(0xff).run(&op).read::<u32>(0);
+        assert_eq!(got[..9], [101, 100, 103, 102, 105, 104, 107, 106, 0]);
+
+        let fault = warp(1).with_active(0x0f).fault(&op);
+        assert_eq!(fault.kind, FaultKind::Convergence);
+        assert_eq!(fault.text, "lane 0 names the lanes 0x000000ff, but only 0x0000000f are active");
+        let fault = warp(1).fault(&op);
+        assert_eq!(fault.text, "lane 8 is not in its own mask 0x000000ff");
+        let fault = warp(8).with_active(0xff).fault(&op);
+        assert_eq!(fault.text, "lane 0 reads lane 8, which is not in the mask 0x000000ff");
+
+        // Two groups beside each other are two shuffles.
+        let masks: [u32; 32] = std::array::from_fn(|i| if i < 16 { 0xffff } else { 0xffff_0000 });
+        let op = shuffle(ShuffleMode::Bfly, 31, arg(3));
+        let got = warp(3).with(3, &masks).run(&op).read::<u32>(0);
+        assert_eq!((got[0], got[16]), (103, 119));
+        let mut torn = masks;
+        torn[5] = 0xff;
+        let fault = warp(3).with(3, &torn).fault(&op);
+        assert_eq!(
+            fault.text,
+            "lanes 0 and 5 meet with different masks, 0x0000ffff and 0x000000ff"
+        );
+    }
+
+    #[test]
+    fn votes_count_the_mask_alone() {
+        let vote = |mode, mask: u32| Vote {
+            mode,
+            dst: reg(0),
+            src: arg(1),
+            mask: Operand::imm(mask),
+        };
+        let ask = |mode, yes: u32, mask: u32| {
+            let warp = Warp::new().with_pred(1, yes).with_active(mask);
+            match warp.run(&vote(mode, mask)).read_pred(0) {
+                0 => false,
+                m => {
+                    assert_eq!(m, mask, "every lane has the same answer");
+                    true
+                }
+            }
+        };
+        assert!(ask(VoteMode::All, 0xff, 0xff));
+        assert!(!ask(VoteMode::All, 0xfe, 0xff));
+        assert!(ask(VoteMode::Any, 0x10, 0xff));
+        assert!(!ask(VoteMode::Any, 0xff00, 0xff));
+        assert!(ask(VoteMode::Uniform, 0xff00, 0xff));
+        assert!(ask(VoteMode::Uniform, 0xff, 0xff));
+        assert!(!ask(VoteMode::Uniform, 1, 0xff));
+        let warp = Warp::new().with_active(1);
+        assert_eq!(warp.fault(&vote(VoteMode::All, 3)).kind, FaultKind::Convergence);
+        assert_eq!(ptx(&vote(VoteMode::Uniform, 3)), ["vote.sync.uni.pred %0, %1, 3"]);
+    }
+
+    #[test]
+    fn a_ballot_is_the_predicate_within_the_mask() {
+        let ballot = Ballot {
+            dst: reg(0),
+            src: arg(1),
+            mask: Operand::imm(0xf0u32),
+        };
+        let warp = Warp::new().with_pred(1, 0x5a).with_active(0xf0).run(&ballot);
+        assert_eq!(warp.read::<u32>(0)[3..5], [0, 0x50]);
+        assert_eq!(ptx(&ballot), ["vote.sync.ballot.b32 %0, %1, 240"]);
+    }
+
+    #[test]
+    fn a_warp_sync_is_an_act_of_synchronisation() {
+        let op = WarpSync {
+            mask: Operand::imm(3u32),
+        };
+        let warp = Warp::new().with_active(3).run(&op);
+        assert_eq!(warp.syncs, [Sync::Warp { mask: op.mask }]);
+        assert_eq!(Warp::new().with_active(1).fault(&op).kind, FaultKind::Convergence);
+        assert_eq!(ptx(&op), ["bar.warp.sync 3"]);
+    }
+
+    #[test]
+    fn shuffles_are_spelled_and_refused() {
+        let op = shuffle(ShuffleMode::Down, 0x181f, FULL);
+        assert_eq!(ptx(&op), ["shfl.sync.down.b32 %0, %1, %2, 0x181f, 4294967295"]);
+        assert_eq!(op.name(), "shuffle.down.f32.0x181f");
+        let narrow = Shuffle {
+            ty: Type::F16,
+            ..op.clone()
+        };
+        assert!(narrow.legal(&Target::SM_90A).is_err());
+        let odd = Shuffle { clamp: 32, ..op };
+        assert!(odd.legal(&Target::SM_90A).is_err());
+    }
+}

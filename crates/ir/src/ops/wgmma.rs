@@ -52,7 +52,9 @@ impl MmaType {
                     *x = f32::from_bits(u32::from(b) << 16);
                 }
             }
-            MmaType::F16 => bits.reinterpret_cast::<half::f16>().convert_to_f32_slice(out),
+            MmaType::F16 => bits
+                .reinterpret_cast::<half::f16>()
+                .convert_to_f32_slice(out),
         }
     }
 }
@@ -214,7 +216,9 @@ impl Tile {
 
 /// The elements of a 16-byte chunk.
 fn elements(chunk: &[u8]) -> impl Iterator<Item = u16> {
-    chunk.chunks_exact(2).map(|b| u16::from_le_bytes([b[0], b[1]]))
+    chunk
+        .chunks_exact(2)
+        .map(|b| u16::from_le_bytes([b[0], b[1]]))
 }
 
 /// A's part of a job.
@@ -255,11 +259,21 @@ impl WgmmaJob {
         }
     }
 
+    /// Floating-point operations of the warp's part.
+    pub fn flops(&self) -> u64 {
+        2 * (ROWS * K * self.n) as u64
+    }
+
     /// Multiplies.
     pub fn complete(&self, e: &mut impl Engine) -> Result<(), Fault> {
         let a = self.read_a(e)?;
         let b = self.read_b(e)?;
-        for (block, regs) in b.as_chunks::<{ K * COLS }>().0.iter().zip(self.d.chunks_exact(4)) {
+        for (block, regs) in b
+            .as_chunks::<{ K * COLS }>()
+            .0
+            .iter()
+            .zip(self.d.chunks_exact(4))
+        {
             let mut d = [[0f32; COLS]; ROWS];
             if self.accumulate {
                 for (i, &r) in regs.iter().enumerate() {
@@ -314,20 +328,21 @@ impl WgmmaJob {
     /// B in blocks of eight columns, k by k.
     fn read_b(&self, e: &mut impl Engine) -> Result<Vec<f32>, Fault> {
         let mut bits = vec![0u16; K * self.n];
-        self.b.read(0, self.n, e, |s, j, chunk| match self.b.major {
-            Major::K => {
-                let block = s.row / COLS * K * COLS + s.row % COLS;
-                for (i, x) in elements(chunk).enumerate() {
-                    bits[block + (8 * j + i) * COLS] = x;
+        self.b
+            .read(0, self.n, e, |s, j, chunk| match self.b.major {
+                Major::K => {
+                    let block = s.row / COLS * K * COLS + s.row % COLS;
+                    for (i, x) in elements(chunk).enumerate() {
+                        bits[block + (8 * j + i) * COLS] = x;
+                    }
                 }
-            }
-            Major::Mn => {
-                let block = (s.col / COLS + j) * K * COLS + s.row * COLS;
-                for (i, x) in elements(chunk).enumerate() {
-                    bits[block + i] = x;
+                Major::Mn => {
+                    let block = (s.col / COLS + j) * K * COLS + s.row * COLS;
+                    for (i, x) in elements(chunk).enumerate() {
+                        bits[block + i] = x;
+                    }
                 }
-            }
-        })?;
+            })?;
         let mut wide = vec![0f32; K * self.n];
         self.ty.widen(&bits, &mut wide);
         Ok(wide)
@@ -404,7 +419,12 @@ impl Instr for Wgmma {
             MatrixA::Shared(_, major) => letter(*major),
             MatrixA::Regs(_) => "regs",
         };
-        format!("wgmma.m64n{}k16.{}.{a}.{}", self.n, self.ty.name(), letter(self.b_major))
+        format!(
+            "wgmma.m64n{}k16.{}.{a}.{}",
+            self.n,
+            self.ty.name(),
+            letter(self.b_major)
+        )
     }
     fn effects(&self, e: &mut dyn Effects) {
         e.whole_warpgroup();
@@ -443,7 +463,12 @@ impl Instr for Wgmma {
                 (format!("{{{}}}", regs.join(", ")), String::new())
             }
         };
-        let b = asm.descriptor(&self.b, Descriptor { major: self.b_major });
+        let b = asm.descriptor(
+            &self.b,
+            Descriptor {
+                major: self.b_major,
+            },
+        );
         let scale = match self.scale_d {
             Operand::Reg(p) => asm.reg(p),
             Operand::Imm(x) => u32::from(x != 0).to_string(),
@@ -464,7 +489,9 @@ impl Instr for Wgmma {
             some => {
                 return Err(Fault::new(
                     FaultKind::Convergence,
-                    format!("scale_d of a wgmma is the same in every lane, not set in lanes {some:#010x} alone"),
+                    format!(
+                        "scale_d of a wgmma is the same in every lane, not set in lanes {some:#010x} alone"
+                    ),
                 ));
             }
         };
@@ -489,7 +516,9 @@ impl Instr for Wgmma {
         legal_wgmma(target)?;
         let n = self.n;
         if !n.is_multiple_of(8) || !(8..=256).contains(&n) {
-            return Err(format!("n of a wgmma is a multiple of 8 from 8 to 256, not {n}"));
+            return Err(format!(
+                "n of a wgmma is a multiple of 8 from 8 to 256, not {n}"
+            ));
         }
         if self.d.len() as u32 != n / 2 {
             return Err(format!(
@@ -501,7 +530,10 @@ impl Instr for Wgmma {
         match &self.a {
             MatrixA::Shared(v, major) => legal_view("A", v, *major, 64)?,
             MatrixA::Regs(regs) if regs.len() != 4 => {
-                return Err(format!("A of a wgmma is 4 registers per lane, not {}", regs.len()));
+                return Err(format!(
+                    "A of a wgmma is 4 registers per lane, not {}",
+                    regs.len()
+                ));
             }
             MatrixA::Regs(_) => {}
         }
@@ -531,7 +563,9 @@ fn legal_view(which: &str, v: &View, major: Major, mn: u32) -> Result<(), String
     }
     match v.peer {
         None => Ok(()),
-        Some(_) => Err(format!("{which} of a wgmma is a tile of the CTA itself, not of a peer")),
+        Some(_) => Err(format!(
+            "{which} of a wgmma is a tile of the CTA itself, not of a peer"
+        )),
     }
 }
 

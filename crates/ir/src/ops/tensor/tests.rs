@@ -29,9 +29,11 @@ fn tensor(decl: TensorMapDecl, extents: &[u64]) -> (Cta, View) {
         MapMode::Im2col { channels, .. } => *channels,
     };
     let rows = decl.bytes() / size / inner;
-    let mut cta = Cta::new(2, 64 + total + 64).tile(1024 + 128, panel(rows, inner, size, decl.swizzle));
+    let mut cta =
+        Cta::new(2, 64 + total + 64).tile(1024 + 128, panel(rows, inner, size, decl.swizzle));
     cta.global = Rng(3).bytes(cta.global.len());
     cta.maps.push(map);
+    cta.warp.active = 1;
     (cta, view(0, 0, rows, 0, inner))
 }
 
@@ -109,8 +111,18 @@ const CASES: &[(DType, &[u32], &[u64], Swizzle)] = &[
     (DType::F32, &[8, 9], &[20, 11], Swizzle::B32),
     (DType::Bf16, &[64, 5, 3], &[72, 7, 4], Swizzle::B128),
     (DType::U16, &[8, 3, 2, 2], &[24, 5, 3, 4], Swizzle::None),
-    (DType::I32, &[4, 2, 3, 2, 2], &[12, 3, 4, 3, 3], Swizzle::None),
-    (DType::F32, &[16, 2, 3, 2, 2], &[20, 3, 4, 3, 3], Swizzle::B64),
+    (
+        DType::I32,
+        &[4, 2, 3, 2, 2],
+        &[12, 3, 4, 3, 3],
+        Swizzle::None,
+    ),
+    (
+        DType::F32,
+        &[16, 2, 3, 2, 2],
+        &[20, 3, 4, 3, 3],
+        Swizzle::B64,
+    ),
 ];
 
 /// Coordinates before, across and beyond every side of a tensor.
@@ -135,11 +147,19 @@ fn a_load_of_any_rank_is_the_naive_loop_with_zeros_outside() {
             let bytes = tile.iter().product::<u32>() * size as u32;
             assert_eq!(cta.complete(), [bytes], "zeros outside count as bytes");
             for (i, at) in indices(tile).iter().enumerate() {
-                let at: Vec<_> = at.iter().zip(&coords).map(|(x, &c)| x + i64::from(c)).collect();
+                let at: Vec<_> = at
+                    .iter()
+                    .zip(&coords)
+                    .map(|(x, &c)| x + i64::from(c))
+                    .collect();
                 let byte = swizzle.apply(1024 + 128 + (i * size) as u32) as usize;
                 let got = &cta.shared[0][byte..byte + size];
                 match naive(extents, size, &at) {
-                    Some(b) => assert_eq!(got, &cta.global[64 + b..64 + b + size], "{tile:?} {coords:?} {at:?}"),
+                    Some(b) => assert_eq!(
+                        got,
+                        &cta.global[64 + b..64 + b + size],
+                        "{tile:?} {coords:?} {at:?}"
+                    ),
                     None => assert!(got.iter().all(|&x| x == 0), "{tile:?} {coords:?} {at:?}"),
                 }
             }
@@ -155,7 +175,11 @@ fn a_store_of_any_rank_is_the_naive_loop_and_leaves_the_rest_alone() {
         for coords in coordinates(tile, extents) {
             let mut want = cta.global.clone();
             for (i, at) in indices(tile).iter().enumerate() {
-                let at: Vec<_> = at.iter().zip(&coords).map(|(x, &c)| x + i64::from(c)).collect();
+                let at: Vec<_> = at
+                    .iter()
+                    .zip(&coords)
+                    .map(|(x, &c)| x + i64::from(c))
+                    .collect();
                 let byte = swizzle.apply(1024 + 128 + (i * size) as u32) as usize;
                 if let Some(b) = naive(extents, size, &at) {
                     want[64 + b..64 + b + size].copy_from_slice(&cta.shared[0][byte..byte + size]);
@@ -194,7 +218,11 @@ fn a_wide_swizzled_tile_is_filled_by_one_box_of_three_dimensions() {
     for (row, col) in (0..rows).flat_map(|r| (0..cols).map(move |c| (r, c))) {
         let at = 2048 + layout.offset(row, col) as usize;
         let from = 64 + 2 * (col % 64 + 64 * (row + 16 * (col / 64))) as usize;
-        assert_eq!(cta.shared[0][at..at + 2], cta.global[from..from + 2], "{row} {col}");
+        assert_eq!(
+            cta.shared[0][at..at + 2],
+            cta.global[from..from + 2],
+            "{row} {col}"
+        );
     }
 }
 
@@ -208,7 +236,11 @@ fn part_of_the_rows_of_one_panel_is_a_view_to_copy_to() {
     for (row, col) in (0..8).flat_map(|r| (0..64).map(move |c| (r, c))) {
         let at = 1024 + layout.offset(16 + row, 64 + col) as usize;
         let from = 64 + 2 * (col + 64 * (row + 3)) as usize;
-        assert_eq!(cta.shared[0][at..at + 2], cta.global[from..from + 2], "{row} {col}");
+        assert_eq!(
+            cta.shared[0][at..at + 2],
+            cta.global[from..from + 2],
+            "{row} {col}"
+        );
     }
 }
 
@@ -240,7 +272,11 @@ fn an_im2col_load_gathers_what_a_convolution_reads() {
     for (extents, filter, pad, channel) in cases {
         // As CUTLASS sets them: positions are those of the output, at stride 1.
         let lower: Vec<i32> = pad.iter().map(|&p| -p).collect();
-        let upper: Vec<i32> = filter.iter().zip(pad).map(|(&f, &p)| p - (f as i32 - 1)).collect();
+        let upper: Vec<i32> = filter
+            .iter()
+            .zip(pad)
+            .map(|(&f, &p)| p - (f as i32 - 1))
+            .collect();
         let decl = TensorMapDecl {
             dtype: DType::Bf16,
             tile: Vec::new(),
@@ -287,7 +323,6 @@ fn an_im2col_load_gathers_what_a_convolution_reads() {
 #[test]
 fn a_multicast_arrives_at_the_same_place_of_every_receiver() {
     let (mut cta, v) = tensor(tiled(DType::F32, &[32, 4], Swizzle::B128), &[64, 8]);
-    cta.warp.active = 1;
     cta.run(&TensorLoad {
         multicast: Some(Operand::Imm(3)),
         ..load(v, &[0, 0])
@@ -296,14 +331,21 @@ fn a_multicast_arrives_at_the_same_place_of_every_receiver() {
     let want = [0, 1].map(|cta| Done::Bytes(BarAt { cta, slot: 5 }));
     assert_eq!(done, want);
     cta.complete();
-    assert_eq!(cta.shared[0][1152..1152 + 512], cta.shared[1][1152..1152 + 512]);
+    assert_eq!(
+        cta.shared[0][1152..1152 + 512],
+        cta.shared[1][1152..1152 + 512]
+    );
 }
 
 #[test]
 fn each_active_lane_issues_its_own_box() {
     let (cta, v) = tensor(tiled(DType::F32, &[4], Swizzle::None), &[64]);
     let mut cta = cta.tile(0, panel(1, 4, 4, Swizzle::None));
-    cta.warp = cta.warp.clone().with(1, &[0i32, 4, 8, 12]).with_active(0b1010);
+    cta.warp = cta
+        .warp
+        .clone()
+        .with(1, &[0i32, 4, 8, 12])
+        .with_active(0b1010);
     cta.run(&TensorStore {
         coords: vec![arg(1)],
         ..store(v, &[0])
@@ -317,7 +359,6 @@ fn each_active_lane_issues_its_own_box() {
 fn faults_name_the_rule_and_the_value() {
     let fault = |change: &dyn Fn(&mut Cta, &mut TensorLoad)| {
         let (mut cta, v) = tensor(tiled(DType::Bf16, &[64, 8], Swizzle::B128), &[64, 8]);
-        cta.warp.active = 1;
         let mut op = load(v, &[0, 0]);
         change(&mut cta, &mut op);
         let f = cta.fault(&op);
@@ -398,14 +439,18 @@ fn an_im2col_copy_starts_inside_its_window() {
     cta.run(&at(-1, 4));
     let f = cta.fault(&at(5, 0));
     assert_eq!(f.kind, FaultKind::Operand);
-    assert!(f.text.contains("coordinate 1 is -1 to 4, not 5"), "{}", f.text);
+    assert!(
+        f.text.contains("coordinate 1 is -1 to 4, not 5"),
+        "{}",
+        f.text
+    );
     cta.maps[0].extents[2] = 0;
     let f = cta.fault(&at(0, 0));
     assert_eq!(f.kind, FaultKind::TensorMap);
 }
 
 #[test]
-fn ptx() {
+fn ptx_of_copies() {
     let v = view(0, 0, 8, 0, 64);
     let full = TensorLoad {
         map: ParamId(2),
@@ -429,14 +474,19 @@ fn ptx() {
     };
     assert_eq!(
         ptx(&im2col),
-        ["cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes \
-          [view], [param0, {0, 1, 2, 3}], [barrier], {%7, 2}"]
+        [
+            "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes \
+          [view], [param0, {0, 1, 2, 3}], [barrier], {%7, 2}"
+        ]
     );
     assert_eq!(
         ptx(&store(v, &[0])),
         ["cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group [param0, {0}], [view]"]
     );
-    assert_eq!(ptx(&TensorPrefetch { map: ParamId(0) }), ["prefetch.tensormap [param0]"]);
+    assert_eq!(
+        ptx(&TensorPrefetch { map: ParamId(0) }),
+        ["prefetch.tensormap [param0]"]
+    );
 }
 
 #[test]
@@ -455,5 +505,10 @@ fn legality() {
         peer: Some(Operand::Imm(1)),
         ..v
     };
-    assert!(store(peer, &[0]).legal(&t).unwrap_err().contains("not of a peer"));
+    assert!(
+        store(peer, &[0])
+            .legal(&t)
+            .unwrap_err()
+            .contains("not of a peer")
+    );
 }

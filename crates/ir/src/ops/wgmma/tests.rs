@@ -36,7 +36,11 @@ fn operand(tile: u32, mn: u32, major: Major, swizzle: Swizzle) -> (TileLayout, V
         // Whole panels, or a part of one.
         Major::Mn => {
             let cols = panel + mn.next_multiple_of(panel);
-            let col = if mn < panel { panel + (panel - mn) / 8 * 8 } else { panel };
+            let col = if mn < panel {
+                panel + (panel - mn) / 8 * 8
+            } else {
+                panel
+            };
             (40, cols, view(tile, 24, K as u32, col, mn))
         }
     };
@@ -115,7 +119,11 @@ fn it_is_the_float64_product_for_every_swizzle_major_and_width() {
         for (j, &swizzle) in SWIZZLES.iter().enumerate() {
             for (a_major, b_major) in MAJORS.into_iter().flat_map(|a| MAJORS.map(|b| (a, b))) {
                 // Every combination meets both types and both kinds of sum somewhere.
-                let ty = if (i + j).is_multiple_of(2) { MmaType::Bf16 } else { MmaType::F16 };
+                let ty = if (i + j).is_multiple_of(2) {
+                    MmaType::Bf16
+                } else {
+                    MmaType::F16
+                };
                 let (a_tile, a_view) = operand(0, 64, a_major, swizzle);
                 let (b_tile, b_view) = operand(1, n, b_major, swizzle);
                 let mut cta = Cta::new(1, 0).tile(0, a_tile).tile(16 << 10, b_tile);
@@ -139,7 +147,9 @@ fn a_may_come_from_registers() {
         let (tile, b_view) = operand(0, 64, Major::K, Swizzle::B128);
         let mut cta = Cta::new(1, 0).tile(0, tile);
         let b = fill(&mut cta, &b_view, Major::K, ty, &mut rng);
-        let a: Vec<[f64; K]> = (0..64).map(|_| std::array::from_fn(|_| number(&mut rng))).collect();
+        let a: Vec<[f64; K]> = (0..64)
+            .map(|_| std::array::from_fn(|_| number(&mut rng)))
+            .collect();
         let regs = MatrixA::Regs((0..4).map(|i| reg(A + i)).collect());
         let op = product(64, ty, regs, b_view, Major::K, Operand::Imm(1));
         check(&mut cta, &op, &a, &b, |cta, warp| {
@@ -162,7 +172,14 @@ fn operands_are_read_when_the_job_completes() {
     let (tile, v) = operand(0, 64, Major::K, Swizzle::B64);
     let mut cta = Cta::new(1, 0).tile(0, tile);
     let a_op = MatrixA::Shared(v, Major::K);
-    cta.run(&product(64, MmaType::F16, a_op, v, Major::K, Operand::Imm(0)));
+    cta.run(&product(
+        64,
+        MmaType::F16,
+        a_op,
+        v,
+        Major::K,
+        Operand::Imm(0),
+    ));
     cta.shared[0].fill(0);
     cta.complete();
     assert_eq!(cta.warp.read::<f32>(D + 31), [0.0; 32]);
@@ -173,7 +190,14 @@ fn a_job_names_its_registers() {
     let (tile, v) = operand(0, 8, Major::K, Swizzle::B64);
     let mut cta = Cta::new(1, 0).tile(0, tile);
     let regs = MatrixA::Regs((0..4).map(|i| reg(A + i)).collect());
-    cta.run(&product(8, MmaType::F16, regs, v, Major::K, Operand::Imm(0)));
+    cta.run(&product(
+        8,
+        MmaType::F16,
+        regs,
+        v,
+        Major::K,
+        Operand::Imm(0),
+    ));
     let Job::Wgmma(job) = &cta.jobs[0] else {
         panic!("not a product");
     };
@@ -185,7 +209,16 @@ fn a_job_names_its_registers() {
 #[test]
 fn faults_name_the_rule_and_the_value() {
     let (tile, v) = operand(0, 64, Major::K, Swizzle::B128);
-    let op = |v| product(64, MmaType::F16, MatrixA::Shared(v, Major::K), v, Major::K, arg(1));
+    let op = |v| {
+        product(
+            64,
+            MmaType::F16,
+            MatrixA::Shared(v, Major::K),
+            v,
+            Major::K,
+            arg(1),
+        )
+    };
     let mut cta = Cta::new(1, 0).tile(0, tile);
     cta.warp = cta.warp.clone().with_pred(1, 1);
     let f = cta.fault(&op(v));
@@ -208,25 +241,72 @@ fn faults_name_the_rule_and_the_value() {
     let mut cta = Cta::new(1, 0).tile(0, tile);
     cta.warp = cta.warp.clone().with(2, &[0u32, 1]);
     let f = cta.fault(&op(View { stage: arg(2), ..v }));
-    assert!(f.text.contains("not 0 in one and 1 in another"), "{}", f.text);
+    assert!(
+        f.text.contains("not 0 in one and 1 in another"),
+        "{}",
+        f.text
+    );
 }
 
 #[test]
 fn legality() {
     let t = Target::SM_90A;
     let (_, v) = operand(0, 64, Major::K, Swizzle::B128);
-    let op = product(64, MmaType::F16, MatrixA::Shared(v, Major::K), v, Major::K, Operand::Imm(1));
+    let op = product(
+        64,
+        MmaType::F16,
+        MatrixA::Shared(v, Major::K),
+        v,
+        Major::K,
+        Operand::Imm(1),
+    );
     let says = |op: Wgmma, text: &str| {
         let why = op.legal(&t).unwrap_err();
         assert!(why.contains(text), "{why}");
     };
     assert_eq!(op.legal(&t), Ok(()));
-    says(Wgmma { n: 12, ..op.clone() }, "not 12");
-    says(Wgmma { n: 264, ..op.clone() }, "not 264");
-    says(Wgmma { n: 72, ..op.clone() }, "36 accumulators per lane, not 32");
-    says(Wgmma { b: view(0, 0, 32, 0, 16), ..op.clone() }, "64×16, not 32×16");
-    says(Wgmma { b_major: Major::Mn, ..op.clone() }, "16×64, not 64×16");
-    says(Wgmma { a: MatrixA::Regs(vec![reg(1)]), ..op.clone() }, "4 registers per lane, not 1");
+    says(
+        Wgmma {
+            n: 12,
+            ..op.clone()
+        },
+        "not 12",
+    );
+    says(
+        Wgmma {
+            n: 264,
+            ..op.clone()
+        },
+        "not 264",
+    );
+    says(
+        Wgmma {
+            n: 72,
+            ..op.clone()
+        },
+        "36 accumulators per lane, not 32",
+    );
+    says(
+        Wgmma {
+            b: view(0, 0, 32, 0, 16),
+            ..op.clone()
+        },
+        "64×16, not 32×16",
+    );
+    says(
+        Wgmma {
+            b_major: Major::Mn,
+            ..op.clone()
+        },
+        "16×64, not 64×16",
+    );
+    says(
+        Wgmma {
+            a: MatrixA::Regs(vec![reg(1)]),
+            ..op.clone()
+        },
+        "4 registers per lane, not 1",
+    );
     let mut old = t;
     old.features.wgmma = false;
     assert!(op.legal(&old).is_err());
@@ -244,7 +324,10 @@ fn effects_own_the_accumulators_until_the_group_is_done() {
             self.0.push(format!("arg {o} {ty}"));
         }
         fn touch(&mut self, t: &Touch) {
-            assert_eq!((t.proxy, t.completion), (Proxy::Wgmma, Completion::WgmmaGroup));
+            assert_eq!(
+                (t.proxy, t.completion),
+                (Proxy::Wgmma, Completion::WgmmaGroup)
+            );
             let what = match t.memory {
                 Memory::Register(r) => r.to_string(),
                 Memory::View(v) => v.tile.to_string(),
@@ -262,7 +345,14 @@ fn effects_own_the_accumulators_until_the_group_is_done() {
     let regs = MatrixA::Regs(vec![reg(1), reg(2), reg(3), reg(4)]);
     let op = Wgmma {
         d: vec![reg(10)],
-        ..product(8, MmaType::Bf16, regs, view(7, 0, 8, 0, 16), Major::K, arg(5))
+        ..product(
+            8,
+            MmaType::Bf16,
+            regs,
+            view(7, 0, 8, 0, 16),
+            Major::K,
+            arg(5),
+        )
     };
     let mut seen = Seen::default();
     op.effects(&mut seen);
@@ -284,12 +374,22 @@ fn ptx_of_products_and_groups() {
     );
     let regs = MatrixA::Regs(vec![reg(1), reg(2), reg(3), reg(4)]);
     assert_eq!(
-        ptx(&product(8, MmaType::F16, regs, v, Major::K, Operand::Imm(0))),
+        ptx(&product(
+            8,
+            MmaType::F16,
+            regs,
+            v,
+            Major::K,
+            Operand::Imm(0)
+        )),
         [format!(
             "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {d}, {{%1, %2, %3, %4}}, descriptor, 0, 1, 1, 0"
         )]
     );
     assert_eq!(ptx(&WgmmaFence), ["wgmma.fence.sync.aligned"]);
     assert_eq!(ptx(&WgmmaCommit), ["wgmma.commit_group.sync.aligned"]);
-    assert_eq!(ptx(&WgmmaWait { pending: 1 }), ["wgmma.wait_group.sync.aligned 1"]);
+    assert_eq!(
+        ptx(&WgmmaWait { pending: 1 }),
+        ["wgmma.wait_group.sync.aligned 1"]
+    );
 }

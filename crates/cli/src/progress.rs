@@ -1,0 +1,46 @@
+//! A bar on the terminal while a run goes on; nothing where there is no terminal.
+
+use indicatif::{ProgressBar, ProgressStyle};
+use std::sync::Arc;
+use std::time::Duration;
+use warpline::{Phase, Progress};
+
+/// A bar that disappears when it is dropped.
+pub(crate) struct Bar(ProgressBar);
+
+impl Bar {
+    /// A bar on standard error, shown only if that is a terminal.
+    pub(crate) fn new() -> Self {
+        let bar = ProgressBar::new_spinner();
+        let plain = ProgressStyle::with_template("{spinner} {msg}");
+        bar.set_style(plain.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+        bar.enable_steady_tick(Duration::from_millis(100));
+        Self(bar)
+    }
+
+    /// What a run tells its progress to.
+    pub(crate) fn listener(&self) -> Progress {
+        let bar = self.0.clone();
+        let counted = ProgressStyle::with_template("{spinner} {msg} {wide_bar} {percent}% {eta}");
+        Arc::new(move |phase| match phase {
+            Phase::Inputs => bar.set_message("draws the inputs"),
+            Phase::Kernels { done, total } => {
+                if bar.length() != Some(total) {
+                    bar.set_length(total);
+                    bar.set_message("runs");
+                    bar.set_style(counted.clone().unwrap_or_else(|_| ProgressStyle::default_bar()));
+                }
+                // Threads may tell out of order.
+                bar.update(|state| state.set_pos(state.pos().max(done)));
+            }
+            Phase::Compare => bar.set_message("compares with the reference"),
+            _ => {}
+        })
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}

@@ -1,0 +1,528 @@
+//! Acts of synchronisation, as one warp performs them.
+//!
+//! An act that must wait leaves word in [`Lockstep::waiting`] and is tried
+//! again when that may have changed; what it did on the way in (an arrival at
+//! a meeting) is remembered by the warp's status, so that it is done once.
+
+use crate::barrier::{Init, Meeting, Passing};
+use crate::clock::{Moment, WarpClock};
+use crate::machine::{Lockstep, lanes_of};
+use crate::warp::{Status, Waiting, Warp};
+use warpline_ir::{
+    BarAt, BarRef, Exec, Fault, FaultKind, Fence, Machine, Mask, NamedId, Operand, Step, Sync,
+    Target,
+};
+
+impl Lockstep<'_, '_> {
+    pub(crate) fn act(&mut self, s: &Sync) -> Exec {
+        match *s {
+            Sync::Warp { mask } => self.warp_sync(mask),
+            Sync::Init { bar, count } => self.init(&bar, count),
+            Sync::Inval { bar } => self.inval(&bar),
+            Sync::Arrive { bar, count, tx, .. } => self.arrive(&bar, Some(count), tx),
+            Sync::ExpectTx { bar, tx } => self.arrive(&bar, None, Some(tx)),
+            Sync::Wait { bar, parity, .. } => self.wait(&bar, parity),
+            Sync::Test { bar, parity, .. } => self.test(&bar, parity),
+            Sync::NamedSync { bar, threads } => self.named(bar, threads, true),
+            Sync::NamedArrive { bar, threads } => self.named(bar, threads, false),
+            Sync::Cta => self.cta_sync(),
+            Sync::ClusterArrive { release } => self.cluster_arrive(release),
+            Sync::ClusterWait => self.cluster_wait(),
+            Sync::Fence(f) => self.fence(f),
+            Sync::BulkCommit => self.bulk_commit(),
+            Sync::BulkWait { pending, read } => self.bulk_wait(pending, read),
+            Sync::WgmmaFence => self.wgmma_fence(),
+            Sync::WgmmaCommit => self.wgmma_commit(),
+            Sync::WgmmaWait { pending } => self.wgmma_wait(pending),
+            Sync::SetMaxRegs { count, grow } => self.set_registers(count, grow),
+        }
+    }
+
+    fn block(&mut self, on: Waiting) -> Exec {
+        self.waiting = Some(on);
+        Ok(Step::Blocked)
+    }
+
+    /// What the warp waited for when this op was last tried.
+    fn waited(&self) -> Option<Waiting> {
+        match self.warp.status {
+            Status::Waiting(w) => Some(w),
+            _ => None,
+        }
+    }
+
+    fn whole_warp(&self) -> Result<(), Fault> {
+        match self.warp.active {
+            Mask::MAX => Ok(()),
+            some => Err(Fault::new(
+                FaultKind::Convergence,
+                format!("is an act of whole warps, and only lanes {some:#010x} reach it"),
+            )),
+        }
+    }
+
+    fn warp_sync(&mut self, mask: Operand) -> Exec {
+        let active = self.warp.active;
+        let named = self.get::<u32>(mask);
+        for lane in lanes_of(active) {
+            let missing = named[lane] & !active;
+            if missing != 0 {
+                return Err(self.fault_in(
+                    lane,
+                    FaultKind::Convergence,
+                    format!("waits for lanes {missing:#010x}, which do not reach this op with it"),
+                ));
+            }
+        }
+        self.sync_clock();
+        Ok(Step::Next)
+    }
+
+    fn sync_clock(&mut self) {
+        if let Some(c) = &mut self.warp.clock {
+            c.sync();
+        }
+    }
+
+    // ---- mbarriers
+
+    fn init(&mut self, bar: &BarRef, count: u32) -> Exec {
+        for lane in lanes_of(self.warp.active) {
+            let at = self.resolve_bar(bar, lane)?;
+            self.check_here(at.cta)?;
+            let clock = self.warp.clock.as_ref().map_or(0, |c| c.now);
+            let init = Init {
+                moment: Moment {
+                    thread: self.warp.id,
+                    lane: lane as u8,
+                    clock,
+                },
+                site: self.site,
+                fenced: false,
+            };
+            let made = self.cluster.ctas[at.cta as usize].bars[at.slot as usize].init(count, init);
+            self.named_fault(made, at, lane)?;
+        }
+        self.cluster.progress += 1;
+        Ok(Step::Next)
+    }
+
+    fn inval(&mut self, bar: &BarRef) -> Exec {
+        for lane in lanes_of(self.warp.active) {
+            let at = self.live_bar(bar, lane)?;
+            let ended = self.cluster.ctas[at.cta as usize].bars[at.slot as usize].end();
+            self.named_fault(ended, at, lane)?;
+        }
+        Ok(Step::Next)
+    }
+
+    /// Adds the barrier's name to a fault.
+    fn named_fault<T>(&mut self, r: Result<T, Fault>, at: BarAt, lane: usize) -> Result<T, Fault> {
+        r.map_err(|f| {
+            let (name, index) = self.env.barrier_name(at);
+            self.fault_in(lane, f.kind, format!("{} ({name}[{index}])", f.text))
+        })
+    }
+
+    /// A barrier that this lane may use.
+    fn live_bar(&mut self, bar: &BarRef, lane: usize) -> Result<BarAt, Fault> {
+        let at = self.resolve_bar(bar, lane)?;
+        self.check_bar(at, lane)?;
+        Ok(at)
+    }
+
+    /// Refuses a barrier that is not alive, or whose init this lane cannot know of.
+    pub(crate) fn check_bar(&mut self, at: BarAt, lane: usize) -> Result<(), Fault> {
+        self.check_here(at.cta)?;
+        let b = &self.cluster.ctas[at.cta as usize].bars[at.slot as usize];
+        let live = b.check_live();
+        let init = b.init;
+        self.named_fault(live, at, lane)?;
+        let (Some(init), Some(clock)) = (init, &self.warp.clock) else {
+            return Ok(());
+        };
+        let own = init.moment.thread == self.warp.id && usize::from(init.moment.lane) == lane;
+        let why = if own {
+            return Ok(());
+        } else if !init.fenced {
+            "the lane that made it has not run fence.mbarrier_init"
+        } else if !clock.knows(lane as u8, &init.moment) {
+            "no barrier of threads orders its init before this use"
+        } else {
+            return Ok(());
+        };
+        self.other = Some((init.moment.thread, init.site));
+        let unseen = Fault::new(
+            FaultKind::Barrier,
+            format!("uses an mbarrier whose init it may not see: {why}"),
+        );
+        self.named_fault(Err(unseen), at, lane)
+    }
+
+    /// Expects bytes and arrives, each active lane by itself.
+    fn arrive(&mut self, bar: &BarRef, count: Option<Operand>, tx: Option<Operand>) -> Exec {
+        let lanes = self.warp.active;
+        // All lanes of one instruction are released together.
+        let mut told = None;
+        for lane in lanes_of(lanes) {
+            let at = self.live_bar(bar, lane)?;
+            let tx = tx.map_or(0, |o| self.one(o, lane));
+            let count = count.map(|o| self.one(o, lane));
+            let b = &mut self.cluster.ctas[at.cta as usize].bars[at.slot as usize];
+            if let (Some(p), Some(clock), Some(_)) = (&mut b.passing, &self.warp.clock, count) {
+                if told != Some(at) {
+                    clock.tell(lanes, &mut p.came);
+                }
+                told = Some(at);
+            }
+            let done = b
+                .expect(tx)
+                .and_then(|()| count.map_or(Ok(false), |n| b.arrive(n)));
+            self.named_fault(done, at, lane)?;
+        }
+        if let (Some(c), Some(_)) = (&mut self.warp.clock, count) {
+            c.now += 1;
+        }
+        self.cluster.stir();
+        Ok(Step::Next)
+    }
+
+    /// A barrier of this CTA, to be waited for, and a parity.
+    fn awaited(
+        &mut self,
+        bar: &BarRef,
+        parity: Operand,
+        lane: usize,
+    ) -> Result<(BarAt, u32), Fault> {
+        let at = self.live_bar(bar, lane)?;
+        let parity = self.one(parity, lane);
+        let wrong = if at.cta != self.warp.cta {
+            Err("a thread waits for mbarriers of its own CTA only".to_owned())
+        } else if parity > 1 {
+            Err(format!("a parity is 0 or 1, not {parity}"))
+        } else {
+            Ok((at, parity))
+        };
+        wrong.map_err(|text| self.fault_in(lane, FaultKind::Barrier, text))
+    }
+
+    /// Takes what the complete phases of a barrier pass on.
+    fn pass_bar(&mut self, at: BarAt, lanes: Mask) {
+        let Some(c) = &mut self.warp.clock else {
+            return;
+        };
+        let b = &self.cluster.ctas[at.cta as usize].bars[at.slot as usize];
+        if let Some(p) = &b.passing {
+            c.acquire(lanes, &p.complete);
+        }
+        c.learn(
+            lanes,
+            self.cluster.threads.barrier(at.cta, at.slot),
+            b.phase,
+        );
+        if lanes == Mask::MAX {
+            c.sync();
+        }
+    }
+
+    fn is_past(&self, at: BarAt, parity: u32) -> bool {
+        self.cluster.ctas[at.cta as usize].bars[at.slot as usize].passes(parity)
+    }
+
+    fn wait(&mut self, bar: &BarRef, parity: Operand) -> Exec {
+        let lanes = self.warp.active;
+        // The usual case: the lanes wait for one barrier, and pass together.
+        let first = lanes.trailing_zeros() as usize;
+        let uniform = self.uniform(bar.index, lanes)
+            && self.uniform(parity, lanes)
+            && bar.peer.is_none_or(|p| self.uniform(p, lanes));
+        if uniform {
+            let (at, parity) = self.awaited(bar, parity, first)?;
+            if !self.is_past(at, parity) {
+                return self.block(Waiting::Mbarrier { bar: at, parity });
+            }
+            self.pass_bar(at, lanes);
+            return Ok(Step::Next);
+        }
+        for lane in lanes_of(lanes & !self.warp.passed) {
+            let (at, parity) = self.awaited(bar, parity, lane)?;
+            if !self.is_past(at, parity) {
+                return self.block(Waiting::Mbarrier { bar: at, parity });
+            }
+            self.pass_bar(at, 1 << lane);
+            self.warp.passed |= 1 << lane;
+        }
+        self.warp.passed = 0;
+        if lanes == Mask::MAX {
+            self.sync_clock();
+        }
+        Ok(Step::Next)
+    }
+
+    /// Is an operand the same in all of these lanes?
+    fn uniform(&mut self, o: Operand, lanes: Mask) -> bool {
+        let Operand::Reg(_) = o else { return true };
+        let v = self.get::<u32>(o);
+        let first = v[lanes.trailing_zeros() as usize];
+        lanes_of(lanes).all(|l| v[l] == first)
+    }
+
+    fn test(&mut self, bar: &BarRef, parity: Operand) -> Exec {
+        let lanes = self.warp.active;
+        let (at, parity) = self.awaited(bar, parity, lanes.trailing_zeros() as usize)?;
+        if !self.is_past(at, parity) {
+            self.polled = true;
+            return Ok(Step::Blocked);
+        }
+        self.pass_bar(at, lanes);
+        Ok(Step::Next)
+    }
+
+    // ---- meetings
+
+    fn named(&mut self, bar: NamedId, threads: u32, wait: bool) -> Exec {
+        self.whole_warp()?;
+        let named = bar.0;
+        let waited = self.waited();
+        let all = self.env.kernel.threads();
+        let name = &self.env.kernel.named(bar).name;
+        let m = &mut self.cluster.ctas[self.warp.cta as usize].named[bar.index()];
+        if let Some(Waiting::Named { meeting, .. }) = waited {
+            if m.over == meeting {
+                return self.block(Waiting::Named { named, meeting });
+            }
+            leave_meeting(self.warp, m);
+            return Ok(Step::Next);
+        }
+        let meeting = m.over;
+        let done = match threads {
+            t if t > all => Err(Fault::new(
+                FaultKind::Barrier,
+                format!("meets {t} threads in a CTA of {all}"),
+            )),
+            t => come_to_meeting(self.warp, m, t),
+        };
+        let done = done.map_err(|f| Fault::new(f.kind, format!("{} ({name})", f.text)))?;
+        self.finish_meeting(done, wait, Waiting::Named { named, meeting })
+    }
+
+    fn cta_sync(&mut self) -> Exec {
+        self.whole_warp()?;
+        let waited = self.waited();
+        let cta = &mut self.cluster.ctas[self.warp.cta as usize];
+        let threads = 32 * cta.live;
+        if let Some(Waiting::Cta { meeting }) = waited {
+            if cta.meeting.over == meeting {
+                return self.block(Waiting::Cta { meeting });
+            }
+            leave_meeting(self.warp, &cta.meeting);
+            return Ok(Step::Next);
+        }
+        let meeting = cta.meeting.over;
+        let done = come_to_meeting(self.warp, &mut cta.meeting, threads)?;
+        self.finish_meeting(done, true, Waiting::Cta { meeting })
+    }
+
+    /// Goes on from a meeting that is over or need not be waited for.
+    fn finish_meeting(&mut self, done: bool, wait: bool, on: Waiting) -> Exec {
+        self.cluster.progress += 1;
+        self.cluster.stirred |= done;
+        if !wait {
+            return Ok(Step::Next);
+        }
+        if !done {
+            return self.block(on);
+        }
+        let cta = &self.cluster.ctas[self.warp.cta as usize];
+        let m = match on {
+            Waiting::Named { named, .. } => &cta.named[named as usize],
+            _ => &cta.meeting,
+        };
+        leave_meeting(self.warp, m);
+        Ok(Step::Next)
+    }
+
+    fn cluster_arrive(&mut self, release: bool) -> Exec {
+        self.whole_warp()?;
+        if self.warp.at_cluster.is_some() {
+            return Err(Fault::new(
+                FaultKind::Barrier,
+                "arrives at the cluster's barrier twice without a wait between",
+            ));
+        }
+        let live: u32 = self.cluster.ctas.iter().map(|c| c.live).sum();
+        let m = &mut self.cluster.meeting;
+        self.warp.at_cluster = Some(m.over);
+        if let (true, Some(p), Some(c)) = (release, &mut m.passing, &mut self.warp.clock) {
+            c.release(Mask::MAX, &mut p.came);
+        }
+        m.arrive(32 * live)?;
+        self.cluster.stir();
+        Ok(Step::Next)
+    }
+
+    fn cluster_wait(&mut self) -> Exec {
+        self.whole_warp()?;
+        let Some(meeting) = self.warp.at_cluster else {
+            return Err(Fault::new(
+                FaultKind::Barrier,
+                "waits at the cluster's barrier without having arrived",
+            ));
+        };
+        if self.cluster.meeting.over == meeting {
+            return self.block(Waiting::Cluster { meeting });
+        }
+        self.warp.at_cluster = None;
+        leave_meeting(self.warp, &self.cluster.meeting);
+        Ok(Step::Next)
+    }
+
+    // ---- fences and groups
+
+    fn fence(&mut self, f: Fence) -> Exec {
+        let lanes = self.warp.active;
+        match f {
+            Fence::ProxyAsyncShared => {
+                if let Some(s) = &mut self.cluster.shadow {
+                    s.fence(self.warp.id, lanes);
+                }
+            }
+            Fence::MbarrierInit => {
+                let own =
+                    |i: &Init| i.moment.thread == self.warp.id && lanes >> i.moment.lane & 1 == 1;
+                let bars = self.cluster.ctas.iter_mut().flat_map(|c| &mut c.bars);
+                for i in bars.filter_map(|b| b.init.as_mut()).filter(|i| own(i)) {
+                    i.fenced = true;
+                }
+            }
+            // What passes through global memory is taken to pass at fences.
+            Fence::AcqRel(_) => {
+                if let (Some(g), Some(c)) = (&mut self.cluster.global, &mut self.warp.clock) {
+                    c.release(lanes, g);
+                    c.acquire(lanes, g);
+                }
+            }
+            Fence::ProxyAsyncGlobal => {}
+        }
+        Ok(Step::Next)
+    }
+
+    fn bulk_commit(&mut self) -> Exec {
+        for lane in lanes_of(self.warp.active) {
+            self.cluster.engines.groups[self.warp.id as usize].commit(lane as u32);
+        }
+        Ok(Step::Next)
+    }
+
+    fn bulk_wait(&mut self, pending: u32, read: bool) -> Exec {
+        let id = self.warp.id;
+        let groups = &mut self.cluster.engines.groups[id as usize];
+        for lane in lanes_of(self.warp.active) {
+            let lane = lane as u32;
+            if !groups.passed(lane, pending, read) {
+                return self.block(Waiting::Bulk {
+                    lane,
+                    pending,
+                    read,
+                });
+            }
+        }
+        for lane in lanes_of(self.warp.active) {
+            let past = groups.past(lane as u32, pending);
+            if let (Some(c), 1..) = (&mut self.warp.clock, past) {
+                c.learn(1 << lane, self.cluster.threads.bulk(id), past);
+            }
+            groups.forget(lane as u32, pending);
+        }
+        Ok(Step::Next)
+    }
+
+    fn wgmma_fence(&mut self) -> Exec {
+        self.whole_warp()?;
+        if let Some(w) = &mut self.warp.wgmma {
+            w.fences += 1;
+        }
+        Ok(Step::Next)
+    }
+
+    fn wgmma_commit(&mut self) -> Exec {
+        self.whole_warp()?;
+        if let Some(w) = &mut self.warp.wgmma {
+            w.groups.push(w.issued);
+        }
+        Ok(Step::Next)
+    }
+
+    fn wgmma_wait(&mut self, pending: u32) -> Exec {
+        self.whole_warp()?;
+        let Some(w) = &mut self.warp.wgmma else {
+            return Ok(Step::Next);
+        };
+        let covered = w.groups.len().saturating_sub(pending as usize);
+        let Some(&done) = w.groups[..covered].last() else {
+            return Ok(Step::Next);
+        };
+        if self.cluster.engines.products_of(self.warp).done < done {
+            return self.block(Waiting::Wgmma { done });
+        }
+        if let Some(w) = &mut self.warp.wgmma {
+            w.waited = w.waited.max(done);
+            w.groups.drain(..covered);
+        }
+        if let Some(c) = &mut self.warp.clock {
+            c.learn(Mask::MAX, self.cluster.threads.wgmma(self.warp.id), done);
+        }
+        Ok(Step::Next)
+    }
+
+    fn set_registers(&mut self, count: u32, grow: bool) -> Exec {
+        self.whole_warp()?;
+        let refuse = |text: String| Err(Fault::new(FaultKind::Registers, text));
+        let most = Target::SM_90A.registers_per_thread.next_multiple_of(8);
+        if !(24..=most).contains(&count) || !count.is_multiple_of(8) {
+            return refuse(format!(
+                "a warpgroup has a multiple of 8 registers per thread between 24 and {most}, not {count}"
+            ));
+        }
+        let has = self.warp.budget;
+        let cta = &mut self.cluster.ctas[self.warp.cta as usize];
+        if grow {
+            let Some(more) = count.checked_sub(has) else {
+                return refuse(format!("grows to {count} registers per thread from {has}"));
+            };
+            let wanted = 32 * more;
+            if wanted > cta.free_registers {
+                return self.block(Waiting::Registers { count, wanted });
+            }
+            cta.free_registers -= wanted;
+        } else {
+            let Some(less) = has.checked_sub(count) else {
+                return refuse(format!(
+                    "shrinks to {count} registers per thread from {has}"
+                ));
+            };
+            cta.free_registers += 32 * less;
+            self.cluster.stir();
+        }
+        self.warp.budget = count;
+        Ok(Step::Next)
+    }
+}
+
+/// A warp comes to a meeting; says whether all are there.
+fn come_to_meeting(warp: &mut Warp, m: &mut Meeting, threads: u32) -> Result<bool, Fault> {
+    if let (Some(p), Some(c)) = (&mut m.passing, &mut warp.clock) {
+        c.release(Mask::MAX, &mut p.came);
+    }
+    m.arrive(threads)
+}
+
+/// A warp goes on from a meeting that is over.
+fn leave_meeting(warp: &mut Warp, m: &Meeting) {
+    if let (Some(p), Some(c)) = (&m.passing, &mut warp.clock) {
+        let p: &Passing = p;
+        let c: &mut WarpClock = c;
+        c.acquire(Mask::MAX, &p.complete);
+        c.sync();
+    }
+}

@@ -1,0 +1,133 @@
+//! Bulk groups: what `commit_group` closes and `wait_group` waits for.
+
+/// The bulk groups of one warp.
+#[derive(Debug, Default)]
+pub(crate) struct Groups {
+    /// Groups that no wait has covered, oldest first.
+    list: Vec<Group>,
+    made: u64,
+}
+
+#[derive(Debug)]
+struct Group {
+    number: u64,
+    lane: u32,
+    /// Closed by a commit?
+    closed: bool,
+    /// Copies whose source is not read.
+    unread: u32,
+    /// Copies that are not done.
+    undone: u32,
+    /// The last of its copies, in the warp's count, plus 1.
+    past: u32,
+}
+
+impl Groups {
+    /// The group that a lane's copies go to, with one copy more.
+    pub(crate) fn add(&mut self, lane: u32, copy: u32) -> u64 {
+        let g = self.open(lane);
+        g.unread += 1;
+        g.undone += 1;
+        g.past = copy + 1;
+        g.number
+    }
+
+    /// A lane closes its group, which may be empty.
+    pub(crate) fn commit(&mut self, lane: u32) {
+        self.open(lane).closed = true;
+    }
+
+    /// The group that a lane has open.
+    fn open(&mut self, lane: u32) -> &mut Group {
+        let is_open = |g: &Group| g.lane == lane && !g.closed;
+        let at = self.list.iter().position(is_open).unwrap_or_else(|| {
+            self.made += 1;
+            self.list.push(Group {
+                number: self.made,
+                lane,
+                closed: false,
+                unread: 0,
+                undone: 0,
+                past: 0,
+            });
+            self.list.len() - 1
+        });
+        &mut self.list[at]
+    }
+
+    /// The groups that a wait is for: all closed ones of the lane but the youngest.
+    fn covered(&self, lane: u32, pending: u32) -> impl Iterator<Item = &Group> {
+        let of_lane = move |g: &&Group| g.lane == lane && g.closed;
+        let n = self.list.iter().filter(of_lane).count();
+        let take = n.saturating_sub(pending as usize);
+        self.list.iter().filter(of_lane).take(take)
+    }
+
+    /// Does a wait pass?
+    pub(crate) fn passed(&self, lane: u32, pending: u32, read: bool) -> bool {
+        self.covered(lane, pending)
+            .all(|g| if read { g.unread == 0 } else { g.undone == 0 })
+    }
+
+    /// The number past the last copy that a wait covers.
+    pub(crate) fn past(&self, lane: u32, pending: u32) -> u32 {
+        self.covered(lane, pending)
+            .map(|g| g.past)
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// Does a wait need a group?
+    pub(crate) fn waits_for(&self, group: u64, lane: u32, pending: u32, read: bool) -> bool {
+        self.covered(lane, pending)
+            .any(|g| g.number == group && if read { g.unread > 0 } else { g.undone > 0 })
+    }
+
+    /// Forgets the groups that a wait covered and that are done.
+    pub(crate) fn forget(&mut self, lane: u32, pending: u32) {
+        let last = self.covered(lane, pending).map(|g| g.number).max();
+        self.list
+            .retain(|g| g.lane != lane || Some(g.number) > last || g.undone > 0);
+    }
+
+    /// A copy of a group has read its source, or is done, or both.
+    pub(crate) fn advance(&mut self, number: u64, read: bool, done: bool) {
+        if let Some(g) = self.list.iter_mut().find(|g| g.number == number) {
+            g.unread -= u32::from(read);
+            g.undone -= u32::from(done);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_for_all_but_the_youngest_groups_of_its_lane() {
+        let mut g = Groups::default();
+        let first = g.add(0, 0);
+        g.commit(0);
+        let second = g.add(0, 1);
+        g.commit(0);
+        g.add(3, 2);
+        g.commit(3);
+        assert!(!g.passed(0, 1, true) && g.passed(0, 2, false));
+        assert!(g.waits_for(first, 0, 1, false) && !g.waits_for(second, 0, 1, false));
+        g.advance(first, true, false);
+        assert!(g.passed(0, 1, true) && !g.passed(0, 1, false));
+        g.advance(first, false, true);
+        assert!(g.passed(0, 1, false) && !g.passed(0, 0, true));
+        assert_eq!((g.past(0, 1), g.past(0, 0), g.past(3, 0)), (1, 2, 3));
+        g.forget(0, 1);
+        assert_eq!(g.list.len(), 2);
+        assert!(!g.passed(3, 0, true));
+    }
+
+    #[test]
+    fn an_empty_group_is_done() {
+        let mut g = Groups::default();
+        g.commit(0);
+        assert!(g.passed(0, 0, false));
+    }
+}

@@ -1,0 +1,40 @@
+//! How many CTAs are on the machine together.
+
+use crate::compile::Code;
+use warpline_ir::{Kernel, Target};
+
+/// What the target's SM has beyond what one CTA can have: the most resident
+/// threads and CTAs, and the shared memory the system keeps per CTA.
+const THREADS: u32 = 2048;
+const CTAS: u32 = 32;
+const RESERVED: u32 = 1024;
+
+/// CTAs of a kernel that fit one SM: by threads, shared memory and registers.
+///
+/// Registers are known only where a role asks for some; CTAs that move
+/// registers own their SM.
+pub(crate) fn ctas_per_sm(kernel: &Kernel, code: &Code<'_>, target: &Target) -> u32 {
+    let threads = kernel.threads().max(1);
+    let shared = target.shared_bytes + RESERVED;
+    let registers = kernel.roles.iter().filter_map(|r| r.registers).max();
+    let registers = match registers {
+        _ if code.moves_registers => target.entry_registers(threads),
+        Some(r) => r.next_multiple_of(8),
+        None => 0,
+    };
+    let by_registers = match registers {
+        0 => CTAS,
+        r => target.registers / (r * threads),
+    };
+    let by_shared = shared / (kernel.shared_bytes + RESERVED);
+    (THREADS / threads)
+        .min(by_shared)
+        .min(by_registers)
+        .clamp(1, CTAS)
+}
+
+/// Clusters that fit a machine of `sms` SMs, whose CTAs need not share an SM.
+pub(crate) fn clusters(kernel: &Kernel, code: &Code<'_>, target: &Target, sms: u32) -> u64 {
+    let ctas = u64::from(sms) * u64::from(ctas_per_sm(kernel, code, target));
+    (ctas / u64::from(kernel.cluster_size())).max(1)
+}

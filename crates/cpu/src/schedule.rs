@@ -1,0 +1,465 @@
+//! The scheduler: which warp runs next, and which piece of work completes.
+//!
+//! One scheduler runs the warps of some clusters on one host thread, and is a
+//! function of the kernel, the launch and the seed. In `eager` and `late` the
+//! warps take turns, each until it must stop. In `eager` work completes at
+//! issue. In `late` it completes when no warp can go on: the oldest work that
+//! a waiting warp needs, as far as that warp needs it, and then the warps are
+//! asked again. In `random` each turn is a seeded choice between the warps
+//! that can run, for one op that others can see, and the work in flight, for
+//! one step of one piece.
+
+use crate::cluster::Cluster;
+use crate::complete::{Failed, step_copy, step_product};
+use crate::engine::Copy;
+use crate::env::Env;
+use crate::error::RunError;
+use crate::machine::Lockstep;
+use crate::options::Timing;
+use crate::report;
+use crate::rng::Rng;
+use crate::stats::Counters;
+use crate::step::Stop;
+use crate::warp::{Status, Waiting, Warp};
+use std::collections::VecDeque;
+use std::ops::Range;
+use warpline_ir::{Done, Fault, FaultKind};
+
+/// Ops that others can see in one turn of a warp, where warps take turns.
+const TURN: u32 = 1024;
+
+/// Polls in a row after which nothing is expected to change any more.
+const PATIENCE: u64 = 1 << 18;
+
+/// A cluster on the machine, with its warps.
+#[derive(Debug)]
+pub(crate) struct Resident {
+    pub(crate) index: u64,
+    pub(crate) cluster: Cluster,
+    pub(crate) warps: Vec<Warp>,
+    /// Work that could take a step.
+    work: usize,
+}
+
+/// A warp that can run: the place of its cluster, and its number in it.
+type Key = (usize, usize);
+
+/// Runs clusters on one host thread.
+pub(crate) struct Scheduler<'e, 'k> {
+    env: &'e Env<'k>,
+    /// Clusters on the machine.
+    resident: Vec<Option<Resident>>,
+    /// Clusters that wait for room.
+    waiting: Range<u64>,
+    ready: VecDeque<Key>,
+    rng: Rng,
+    /// How much likelier a warp runs than a piece of work, in `random`.
+    odds: (usize, usize),
+    max_steps: u64,
+    steps: u64,
+    /// Polls in a row without progress.
+    idle: u64,
+    counters: &'e mut Counters,
+    /// Told of each CTA that is done.
+    done: &'e dyn Fn(),
+}
+
+type Result<T> = std::result::Result<T, Box<RunError>>;
+
+/// Something an engine could do next.
+#[derive(Clone, Copy, Debug)]
+enum Work {
+    /// Steps of a copy; only the reads of its source?
+    Copy { at: usize, read: bool },
+    /// The oldest wgmma of a warpgroup.
+    Product { group: usize },
+}
+
+impl<'e, 'k> Scheduler<'e, 'k> {
+    /// A scheduler for some clusters of the grid, of which `room` fit the machine at once.
+    pub(crate) fn new(
+        env: &'e Env<'k>,
+        clusters: Range<u64>,
+        room: u64,
+        mut rng: Rng,
+        max_steps: Option<u64>,
+        counters: &'e mut Counters,
+        done: &'e dyn Fn(),
+    ) -> Self {
+        let room = room.clamp(1, (clusters.end - clusters.start).max(1));
+        let odds = [(1, 1), (4, 1), (32, 1), (1, 4)][rng.below(4)];
+        Self {
+            env,
+            resident: (0..room).map(|_| None).collect(),
+            waiting: clusters,
+            ready: VecDeque::new(),
+            rng,
+            odds,
+            max_steps: max_steps.unwrap_or(u64::MAX),
+            steps: 0,
+            idle: 0,
+            counters,
+            done,
+        }
+    }
+
+    /// Runs all clusters to their end.
+    pub(crate) fn run(mut self) -> Result<()> {
+        for at in 0..self.resident.len() {
+            self.start(at);
+        }
+        loop {
+            if self.steps > self.max_steps {
+                return Err(self.stuck(format!("the run took more than {} steps", self.max_steps)));
+            }
+            let busy = match self.env.timing {
+                Timing::Random => self.random_turn()?,
+                Timing::Eager | Timing::Late => self.turn()?,
+            };
+            if busy {
+                continue;
+            }
+            if self.resident.iter().all(Option::is_none) {
+                return Ok(());
+            }
+            let why = match self.waiting.clone().count() {
+                0 => "nothing can go on".to_owned(),
+                n => format!("nothing can go on, and {n} clusters wait for room on the machine"),
+            };
+            return Err(self.stuck(why));
+        }
+    }
+
+    /// Puts the next cluster on the machine.
+    fn start(&mut self, at: usize) {
+        self.resident[at] = self.waiting.next().map(|index| {
+            let (cluster, mut warps) = Cluster::new(self.env, index);
+            for w in &mut warps {
+                w.queued = true;
+            }
+            self.ready.extend((0..warps.len()).map(|w| (at, w)));
+            Resident {
+                index,
+                cluster,
+                warps,
+                work: 0,
+            }
+        });
+    }
+
+    /// A turn of the next warp, or of the work that one needs.
+    fn turn(&mut self) -> Result<bool> {
+        if let Some((at, w)) = self.ready.pop_front() {
+            if self.run_warp(at, w, TURN)? {
+                self.ready.push_back((at, w));
+            }
+            if self.idle > 2 * self.ready.len() as u64 && self.complete_oldest()? {
+                self.idle = 0;
+            }
+            return self.check_idle();
+        }
+        self.complete_needed()
+    }
+
+    /// A turn of whatever the seed says.
+    fn random_turn(&mut self) -> Result<bool> {
+        let warps = self.ready.len() * self.odds.0;
+        let work: usize = self.resident.iter().flatten().map(|r| r.work).sum();
+        if warps + work == 0 {
+            return Ok(false);
+        }
+        let pick = self.rng.below(warps + work * self.odds.1);
+        if pick < warps {
+            let i = pick / self.odds.0;
+            let Some((at, w)) = self.ready.swap_remove_back(i) else {
+                return Ok(false);
+            };
+            if self.run_warp(at, w, 1)? {
+                self.ready.push_back((at, w));
+            }
+            return self.check_idle();
+        }
+        let mut i = (pick - warps) / self.odds.1;
+        let found = self.resident.iter().position(|r| {
+            let n = r.as_ref().map_or(0, |r| r.work);
+            let here = i < n;
+            i -= if here { 0 } else { n };
+            here
+        });
+        let Some(at) = found else { return Ok(false) };
+        self.random_step(at, i)?;
+        Ok(true)
+    }
+
+    /// One step of the `i`th work of a cluster.
+    fn random_step(&mut self, at: usize, i: usize) -> Result<()> {
+        let Some(r) = &mut self.resident[at] else {
+            return Ok(());
+        };
+        let copies = r.cluster.engines.copies.len();
+        let stepped = if i < copies {
+            let open: Vec<_> = r.cluster.engines.copies[i].open_pieces().collect();
+            let piece = open[self.rng.below(open.len())];
+            step_copy(self.env, &mut r.cluster, i, piece, self.counters)
+        } else {
+            let ready = r.cluster.engines.ready_products().nth(i - copies);
+            let (group, _) = ready.unwrap_or_default();
+            step_product(self.env, &mut r.cluster, &mut r.warps, group, self.counters)
+        };
+        self.idle = 0;
+        self.checked(at, stepped)?;
+        self.settle(at)
+    }
+
+    /// Runs a warp; says whether it can go on.
+    fn run_warp(&mut self, at: usize, w: usize, budget: u32) -> Result<bool> {
+        let Some(r) = &mut self.resident[at] else {
+            return Ok(false);
+        };
+        let before = r.cluster.progress;
+        let warp = &mut r.warps[w];
+        let mut m = Lockstep {
+            env: self.env,
+            code: &self.env.code.roles[warp.role],
+            warp,
+            cluster: &mut r.cluster,
+            counters: self.counters,
+            site: 0,
+            now: self.steps,
+            waiting: None,
+            polled: false,
+            submitted: false,
+            deferred: None,
+            lane: None,
+            other: None,
+        };
+        let eager = self.env.timing == Timing::Eager;
+        let stop = m.run(budget, eager);
+        self.steps = m.now;
+        let submitted = m.submitted;
+        let stop = match stop {
+            Ok(stop) => stop,
+            Err(fault) => {
+                let (site, lane, other) = (m.site, m.lane, m.other);
+                return Err(report::fault(self.env, r, w, site, fault, lane, other));
+            }
+        };
+        if stop == Stop::Exited {
+            let (cluster, warp) = (&mut r.cluster, &mut r.warps[w]);
+            cluster.leave(warp);
+            self.left_with_work(at, w)?;
+        }
+        let progress = self.resident[at]
+            .as_ref()
+            .is_none_or(|r| r.cluster.progress != before);
+        match stop {
+            Stop::Polled if !progress => self.idle += 1,
+            _ => self.idle = 0,
+        }
+        let go_on = matches!(stop, Stop::Yield | Stop::Polled);
+        if let Some(r) = &mut self.resident[at] {
+            r.warps[w].queued = go_on;
+        }
+        if eager && submitted {
+            self.complete_all(at)?;
+        }
+        self.settle(at)?;
+        Ok(go_on)
+    }
+
+    /// Wakes the warps that can go on, and ends the cluster if all have left.
+    fn settle(&mut self, at: usize) -> Result<()> {
+        let Some(r) = &mut self.resident[at] else {
+            return Ok(());
+        };
+        if std::mem::take(&mut r.cluster.stirred) {
+            for i in 0..r.warps.len() {
+                let w = &r.warps[i];
+                if let (false, Status::Waiting(on)) = (w.queued, &w.status)
+                    && r.cluster.passes(w, on)
+                {
+                    r.warps[i].queued = true;
+                    self.ready.push_back((at, i));
+                }
+            }
+        }
+        let engines = &r.cluster.engines;
+        r.work = engines.copies.len() + engines.ready_products().count();
+        if r.cluster.over() {
+            self.complete_all(at)?;
+            for _ in 0..self.env.threads.ctas {
+                self.counters.ctas += 1;
+                (self.done)();
+            }
+            self.start(at);
+        }
+        Ok(())
+    }
+
+    /// A CTA that may exit exits at once: nothing may be at work on its shared memory then.
+    fn left_with_work(&mut self, at: usize, w: usize) -> Result<()> {
+        let Some(r) = &self.resident[at] else {
+            return Ok(());
+        };
+        let cta = r.warps[w].cta;
+        let c = &r.cluster.ctas[cta as usize];
+        if !self.env.races || c.live > 0 || !c.shared.busy() {
+            return Ok(());
+        }
+        let Some((warp, site)) = r.cluster.engines.on(cta) else {
+            return Ok(());
+        };
+        let fault = Fault::new(
+            FaultKind::PeerExited,
+            format!(
+                "is still at work on the shared memory of the CTA of rank {cta}, which has left"
+            ),
+        );
+        Err(report::fault(
+            self.env,
+            r,
+            warp as usize,
+            site,
+            fault,
+            None,
+            None,
+        ))
+    }
+
+    fn checked(&self, at: usize, stepped: std::result::Result<(), Failed>) -> Result<()> {
+        match (stepped, &self.resident[at]) {
+            (Err(f), Some(r)) => Err(report::fault(
+                self.env,
+                r,
+                f.warp as usize,
+                f.site,
+                f.fault,
+                None,
+                None,
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Does all that is left of some work, or all reads of its source.
+    fn complete(&mut self, at: usize, work: Work) -> Result<()> {
+        let Some(r) = &mut self.resident[at] else {
+            return Ok(());
+        };
+        let stepped = match work {
+            Work::Product { group } => {
+                step_product(self.env, &mut r.cluster, &mut r.warps, group, self.counters)
+            }
+            Work::Copy { at, read } => loop {
+                let c = &r.cluster.engines.copies[at];
+                let number = c.number;
+                let next = if read {
+                    c.unread_pieces().next()
+                } else {
+                    c.open_pieces().next()
+                };
+                let Some(piece) = next else { break Ok(()) };
+                let stepped = step_copy(self.env, &mut r.cluster, at, piece, self.counters);
+                let copies = &r.cluster.engines.copies;
+                if stepped.is_err() || copies.get(at).is_none_or(|c| c.number != number) {
+                    break stepped;
+                }
+            },
+        };
+        self.checked(at, stepped)
+    }
+
+    /// Completes everything that can.
+    fn complete_all(&mut self, at: usize) -> Result<()> {
+        loop {
+            let Some(r) = &self.resident[at] else {
+                return Ok(());
+            };
+            let engines = &r.cluster.engines;
+            let product = engines.ready_products().next();
+            let work = match (engines.copies.is_empty(), product) {
+                (false, _) => Work::Copy { at: 0, read: false },
+                (true, Some((group, _))) => Work::Product { group },
+                (true, None) => return Ok(()),
+            };
+            self.complete(at, work)?;
+        }
+    }
+
+    /// `late`: completes the oldest work that a waiting warp needs.
+    fn complete_needed(&mut self) -> Result<bool> {
+        for at in 0..self.resident.len() {
+            let Some(r) = &self.resident[at] else {
+                continue;
+            };
+            let needs = r.warps.iter().filter_map(|w| match &w.status {
+                Status::Waiting(on) => needed(&r.cluster, w, on),
+                _ => None,
+            });
+            if let Some((_, work)) = needs.min_by_key(|(number, _)| *number) {
+                self.complete(at, work)?;
+                self.settle(at)?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Completes the oldest work of some cluster: warps that poll may need anything.
+    fn complete_oldest(&mut self) -> Result<bool> {
+        for at in 0..self.resident.len() {
+            let Some(r) = &self.resident[at] else {
+                continue;
+            };
+            let e = &r.cluster.engines;
+            let copy = |(at, c): (usize, &Copy)| (c.number, Work::Copy { at, read: false });
+            let copies = e.copies.iter().enumerate().map(copy);
+            let products = e
+                .ready_products()
+                .map(|(group, number)| (number, Work::Product { group }));
+            if let Some((_, work)) = copies.chain(products).min_by_key(|(number, _)| *number) {
+                self.complete(at, work)?;
+                self.settle(at)?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Warps that only poll, with no work in flight, will poll for ever.
+    fn check_idle(&self) -> Result<bool> {
+        if self.idle < PATIENCE {
+            return Ok(true);
+        }
+        Err(self.stuck("nothing changes any more".into()))
+    }
+
+    fn stuck(&self, why: String) -> Box<RunError> {
+        report::stuck(self.env, self.resident.iter().flatten(), why)
+    }
+}
+
+/// The oldest work that a waiting warp needs, with its number.
+fn needed(cluster: &Cluster, w: &Warp, on: &Waiting) -> Option<(u64, Work)> {
+    let e = &cluster.engines;
+    let copies = e.copies.iter().enumerate();
+    match *on {
+        Waiting::Mbarrier { bar, .. } => copies
+            .filter(|(_, c)| c.job.done() == Done::Bytes(bar))
+            .map(|(at, c)| (c.number, Work::Copy { at, read: false }))
+            .next(),
+        Waiting::Bulk {
+            lane,
+            pending,
+            read,
+        } => copies
+            .filter(|(_, c)| e.bulk_needs(c, w.id, lane, pending, read))
+            .map(|(at, c)| (c.number, Work::Copy { at, read }))
+            .next(),
+        Waiting::Wgmma { .. } => {
+            let (group, products) = e.products_of_warp(w);
+            products.ready().map(|n| (n, Work::Product { group }))
+        }
+        _ => None,
+    }
+}

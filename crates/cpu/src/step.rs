@@ -1,0 +1,179 @@
+//! The inner loop: a warp runs until it must stop.
+
+use crate::compile::Inst;
+use crate::machine::{Lockstep, lanes_of};
+use crate::warp::{Saved, Status};
+use warpline_ir::{Fault, Machine, Mask, Operand, RegId, Step};
+
+/// Why a warp stopped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Stop {
+    /// It waits.
+    Blocked,
+    /// It has run its last op.
+    Exited,
+    /// It has asked for something that had not changed.
+    Polled,
+    /// It could go on.
+    Yield,
+}
+
+impl Lockstep<'_, '_> {
+    /// Runs ops until `budget` of them were visible to other warps, or the
+    /// warp must stop, or (`each_job`) it has given work to an engine.
+    pub(crate) fn run(&mut self, budget: u32, each_job: bool) -> Result<Stop, Fault> {
+        let (steps, ops) = (self.now, self.counters.instructions[self.warp.role]);
+        let mut done = Counted { steps, ops };
+        let stop = self.run_counted(budget, each_job, &mut done);
+        self.counters.steps += done.steps - steps;
+        self.counters.instructions[self.warp.role] = done.ops;
+        self.now = done.steps;
+        stop
+    }
+
+    fn run_counted(
+        &mut self,
+        mut budget: u32,
+        each_job: bool,
+        done: &mut Counted,
+    ) -> Result<Stop, Fault> {
+        let code = self.code;
+        let sites = &self.env.code.sites[..];
+        loop {
+            let pc = self.warp.pc as usize;
+            let mut next = self.warp.pc + 1;
+            done.steps += 1;
+            match &code.insts[pc] {
+                Inst::Op(op, site) => {
+                    self.site = *site;
+                    self.now = done.steps;
+                    let step = op.exec(self)?;
+                    if let Some(f) = self.deferred.take() {
+                        return Err(f);
+                    }
+                    if step == Step::Blocked {
+                        if let Some(on) = self.waiting.take() {
+                            self.warp.status = Status::Waiting(on);
+                        }
+                        return Ok(Stop::Blocked);
+                    }
+                    done.ops += 1;
+                    self.warp.status = Status::Ready;
+                    self.warp.pc = next;
+                    let facts = sites[*site as usize].facts;
+                    if !facts.visible && !facts.polls {
+                        continue;
+                    }
+                    if self.polled | facts.polls {
+                        return Ok(Stop::Polled);
+                    }
+                    budget = budget.saturating_sub(1);
+                    if budget == 0 || each_job && self.submitted {
+                        return Ok(Stop::Yield);
+                    }
+                    continue;
+                }
+                Inst::If { cond, other } => {
+                    let active = self.warp.active;
+                    let then = active & self.warp.regs.pred(code.slot(*cond));
+                    let rest = active & !then;
+                    let later = if then == 0 { 0 } else { rest };
+                    self.save(later);
+                    self.warp.active = if then == 0 { rest } else { then };
+                    if then == 0 {
+                        next = *other;
+                    }
+                }
+                Inst::Else { end } => match self.warp.saved.last_mut() {
+                    Some(s) if s.other != 0 => {
+                        self.warp.active = std::mem::take(&mut s.other);
+                    }
+                    _ => next = *end,
+                },
+                Inst::Pop => self.restore(),
+                Inst::Push => self.save(0),
+                Inst::For { var, from } => {
+                    self.save(0);
+                    let from = self.get::<u32>(*from);
+                    self.set(*var, &from);
+                }
+                Inst::Below {
+                    var,
+                    to,
+                    signed,
+                    exit,
+                } => {
+                    let below = self.below(*var, *to, *signed);
+                    if !self.keep(below) {
+                        next = *exit;
+                    }
+                }
+                Inst::Next { var, step, head } => {
+                    let step = self.get::<u32>(*step);
+                    let mut v = self.get::<u32>((*var).into());
+                    for (v, s) in v.iter_mut().zip(step) {
+                        *v = v.wrapping_add(s);
+                    }
+                    self.set(*var, &v);
+                    next = *head;
+                }
+                Inst::While { cond, exit } => {
+                    let on = self.warp.regs.pred(code.slot(*cond));
+                    if !self.keep(on) {
+                        next = *exit;
+                    }
+                }
+                Inst::Jump(to) => next = *to,
+                Inst::Elect => {
+                    self.save(0);
+                    let active = self.warp.active;
+                    self.warp.active = active & active.wrapping_neg();
+                }
+                Inst::Exit => return Ok(Stop::Exited),
+            }
+            if let Some(f) = self.deferred.take() {
+                return Err(f);
+            }
+            self.warp.pc = next;
+        }
+    }
+
+    fn save(&mut self, other: Mask) {
+        let lanes = self.warp.active;
+        self.warp.saved.push(Saved { lanes, other });
+    }
+
+    fn restore(&mut self) {
+        if let Some(s) = self.warp.saved.pop() {
+            self.warp.active = s.lanes;
+        }
+    }
+
+    /// Keeps some lanes in a loop; leaves it, and says so, if there are none.
+    fn keep(&mut self, lanes: Mask) -> bool {
+        let on = self.warp.active & lanes;
+        if on == 0 {
+            self.restore();
+        } else {
+            self.warp.active = on;
+        }
+        on != 0
+    }
+
+    fn below(&mut self, var: RegId, to: Operand, signed: bool) -> Mask {
+        let (v, to) = (self.get::<u32>(var.into()), self.get::<u32>(to));
+        let below = |lane: &usize| match signed {
+            true => (v[*lane] as i32) < to[*lane] as i32,
+            false => v[*lane] < to[*lane],
+        };
+        lanes_of(Mask::MAX)
+            .filter(below)
+            .fold(0, |m, lane| m | 1 << lane)
+    }
+}
+
+/// What a warp has run, kept out of memory while it runs.
+struct Counted {
+    steps: u64,
+    ops: u64,
+}

@@ -1,0 +1,100 @@
+//! Turns, queues and flags.
+
+use crate::harness::{Input, run_words, seeds, timings, words};
+use warpline_ir::Kernel;
+use warpline_ir::build::*;
+
+/// Two roles append to a list in turn: the list alternates, whatever the timing.
+#[test]
+fn a_turn_orders_two_roles() {
+    let kernel = Kernel::build("turns", |k| {
+        let (n, out) = (k.param::<u32>("n"), k.pointer::<u32>("out"));
+        let length = k.tile::<u32>("length", 1, 4).plain().declare();
+        let turn = k.turn("list", ["ping", "pong"]);
+        for (i, who) in ["ping", "pong"].into_iter().enumerate() {
+            k.role(who).warps(1).body(|| {
+                steps(n).each(|t| {
+                    turn.hold(|| {
+                        elect(|| {
+                            let first = (t.eq(0)) & Value::<u32>::reg(i as u32).eq(0);
+                            let len = Var::new(0u32);
+                            if_(!first, || len.set(length.whole().load(0u32, 0u32)));
+                            out.store(len.get(), t * 10 + i as u32);
+                            length.whole().store(0u32, 0u32, len.get() + 1);
+                        });
+                    });
+                });
+            });
+        }
+    })
+    .expect("a fine kernel");
+    for n in [0u32, 1, 2, 7] {
+        let want: Vec<u32> = (0..n).flat_map(|t| [t * 10, t * 10 + 1]).collect();
+        for options in timings(seeds(10)) {
+            let inputs = [Input::U32(n), Input::Output(want.len() * 4)];
+            assert_eq!(run_words(&kernel, 1, &inputs, &options), want);
+        }
+    }
+}
+
+/// Every item is worked on exactly once, and both roles of a CTA see the same ones.
+#[test]
+fn a_queue_hands_out_every_item_once() {
+    let kernel = Kernel::build("queue", |k| {
+        let (n, out) = (k.param::<u32>("n"), k.pointer::<u32>("out"));
+        let queue = k.work_queue("queue", 2);
+        let values = k.ring("values", 2, |s| s.vector::<u32>(32));
+        k.role("fetch").body(|| {
+            elect(|| {
+                queue.fetch_each(n, |item| {
+                    let slot = values.acquire();
+                    slot.store(0u32, 0u32, item * 3);
+                    slot.commit();
+                });
+            });
+        });
+        k.role("work").warps(1).body(|| {
+            queue.each(n, |item| {
+                let slot = values.wait();
+                let x = slot.load(0u32, 0u32);
+                slot.release();
+                elect(|| out.store(item, x + 1));
+            });
+        });
+    })
+    .expect("a fine kernel");
+    for n in [0u32, 1, 5, 17] {
+        let want: Vec<u32> = (0..n).map(|i| i * 3 + 1).collect();
+        for options in timings(seeds(5)) {
+            let inputs = [Input::U32(n), Input::Output(want.len() * 4), words([0])];
+            assert_eq!(run_words(&kernel, 3, &inputs, &options), want);
+        }
+    }
+}
+
+/// CTA i waits for CTA i − 1 through a flag, and adds to what it left in memory.
+#[test]
+fn flags_pass_a_value_from_cta_to_cta() {
+    let kernel = Kernel::build("flags", |k| {
+        let out = k.pointer::<u32>("out");
+        let flags = k.flags("flags");
+        k.role("all").warps(1).body(|| {
+            elect(|| {
+                let me = cta_id();
+                let x = Var::new(1u32);
+                if_(me.gt(0), || {
+                    flags.wait(me - 1, 1u32);
+                    x.set(out.load(me - 1) * 2);
+                });
+                out.store(me, x.get());
+                flags.signal(me);
+            });
+        });
+    })
+    .expect("a fine kernel");
+    let want: Vec<u32> = (0..9).map(|i| 1 << i).collect();
+    for options in timings(seeds(5)) {
+        let inputs = [Input::Output(36), words([0; 9])];
+        assert_eq!(run_words(&kernel, 9, &inputs, &options), want);
+    }
+}

@@ -1,0 +1,193 @@
+//! mbarriers, bulk and tensor copies, warpgroup products.
+
+use crate::sheet::{Sheet, bar, place, view};
+use warpline_ir::ops::bulk::*;
+use warpline_ir::ops::mbarrier::*;
+use warpline_ir::ops::tensor::*;
+use warpline_ir::ops::wgmma::*;
+use warpline_ir::*;
+
+const HINTS: [Option<CacheHint>; 4] = [
+    None,
+    Some(CacheHint::EvictNormal),
+    Some(CacheHint::EvictFirst),
+    Some(CacheHint::EvictLast),
+];
+
+pub(crate) fn mbarrier() -> Sheet {
+    let mut s = Sheet::new("mbarrier");
+    s.kernel.cluster = [2, 1, 1];
+    let full = s.barrier("full", 4);
+    let stage = s.value(Type::U32);
+    let parity = s.value(Type::U32).into();
+    let here = bar(full, stage);
+    let there = BarRef {
+        peer: Some(stage.into()),
+        ..here
+    };
+    for index in 0..2 {
+        s.op(MbarrierInit { bar: bar(full, Operand::Imm(index)), count: 2 });
+    }
+    for bar in [here, there] {
+        for scope in [Scope::Cta, Scope::Cluster] {
+            for tx in [None, Some(Operand::Imm(4096)), Some(parity)] {
+                for count in [1, 2] {
+                    s.form(MbarrierArrive { bar, count, tx, scope });
+                }
+            }
+            s.form(MbarrierWait { bar, parity, scope });
+            let dst = s.reg(Type::Pred);
+            s.form(MbarrierTest { dst, bar, parity: Operand::Imm(1), scope });
+        }
+        s.form(MbarrierExpectTx { bar, tx: Operand::Imm(256) });
+    }
+    s.op(MbarrierInval { bar: here });
+    s
+}
+
+pub(crate) fn bulk() -> Sheet {
+    let mut s = Sheet::new("bulk");
+    s.kernel.cluster = [2, 1, 1];
+    let tile = s.tile("x", 8, 64, Swizzle::None, 4);
+    let full = s.barrier("full", 4);
+    let (stage, mask) = (s.value(Type::U32), s.value(Type::U32).into());
+    let at = place(tile, stage, Operand::Imm(0));
+    let (global, bytes) = (s.value(Type::U64).into(), s.value(Type::U32).into());
+    let full = bar(full, stage);
+    for hint in HINTS {
+        for multicast in [None, Some(Operand::Imm(3)), Some(mask)] {
+            let bytes = if hint.is_none() { bytes } else { Operand::Imm(512) };
+            s.op(BulkLoad { dst: at, src: global, bytes, bar: full, multicast, hint });
+        }
+        s.op(BulkStore { src: at, dst: global, bytes, hint });
+    }
+    s.op(BulkCommit);
+    for read in [false, true] {
+        s.op(BulkWait { pending: 1, read });
+    }
+    s
+}
+
+pub(crate) fn tensor() -> Sheet {
+    let mut s = Sheet::new("tensor");
+    s.kernel.cluster = [2, 1, 1];
+    let full = s.barrier("full", 2);
+    let (stage, x) = (s.value(Type::U32), s.value(Type::I32));
+    let full = bar(full, stage);
+    for rank in 1..=5 {
+        let swizzle = if rank == 1 { Swizzle::None } else { Swizzle::B128 };
+        let rows = if rank == 1 { 1 } else { 16 };
+        let mut sides = vec![1; rank];
+        sides[0] = 64;
+        if rank > 1 {
+            sides[1] = 16;
+        }
+        let tile = s.tile(&format!("t{rank}"), rows, 64, swizzle, 2);
+        let decl = TensorMapDecl {
+            dtype: DType::Bf16,
+            tile: sides,
+            swizzle,
+            mode: MapMode::Tiled,
+        };
+        let map = s.param(&format!("map{rank}"), ParamKind::TensorMap(decl));
+        let box_ = view(tile, stage, [0, rows, 0, 64]);
+        let mut coords = vec![x.into(); rank];
+        coords[0] = Operand::Imm(0xffff_ffff);
+        s.op(TensorPrefetch { map });
+        for hint in HINTS {
+            for multicast in [None, Some(Operand::Imm(3))] {
+                let (dst, coords, offsets) = (box_, coords.clone(), vec![]);
+                s.op(TensorLoad { map, dst, coords, offsets, bar: full, multicast, hint });
+            }
+            let (src, coords) = (box_, coords.clone());
+            s.op(TensorStore { map, src, coords, hint });
+        }
+    }
+    for rank in 3..=5 {
+        let tile = s.tile(&format!("w{rank}"), 16, 64, Swizzle::B128, 1);
+        let decl = TensorMapDecl {
+            dtype: DType::Bf16,
+            tile: vec![],
+            swizzle: Swizzle::B128,
+            mode: MapMode::Im2col {
+                lower: vec![0; rank - 2],
+                upper: vec![0; rank - 2],
+                channels: 64,
+                pixels: 16,
+            },
+        };
+        let map = s.param(&format!("im2col{rank}"), ParamKind::TensorMap(decl));
+        let dst = view(tile, Operand::Imm(0), [0, 16, 0, 64]);
+        let offset = s.value(Type::U16);
+        for multicast in [None, Some(Operand::Imm(3))] {
+            let (coords, mut offsets) = (vec![x.into(); rank], vec![offset.into(); rank - 2]);
+            offsets[0] = Operand::Imm(1);
+            s.op(TensorLoad { map, dst, coords, offsets, bar: full, multicast, hint: None });
+        }
+    }
+    s
+}
+
+pub(crate) fn wgmma() -> Sheet {
+    let mut s = Sheet::new("wgmma");
+    let a = s.tile("a", 64, 64, Swizzle::B128, 4);
+    let b = s.tile("b", 256, 64, Swizzle::B128, 2);
+    let at = s.tile("at", 64, 64, Swizzle::B64, 1);
+    let bt = s.tile("bt", 64, 256, Swizzle::B128, 1);
+    let h = s.tile("h", 64, 64, Swizzle::B32, 1);
+    s.kernel.tiles[h.index()].dtype = DType::F16;
+    let (stage, first) = (s.value(Type::U32), Operand::Imm(0));
+    let scale = s.value(Type::Pred).into();
+    let accumulators = |s: &mut Sheet, n: u32| s.regs(Type::F32, n as usize / 2);
+    s.op(WgmmaFence);
+    // Four steps along K in one stage, then the other layouts.
+    let (n, d) = (256, accumulators(&mut s, 256));
+    for k in 0..4 {
+        s.op(Wgmma {
+            ty: MmaType::Bf16,
+            n,
+            d: d.clone(),
+            a: MatrixA::Shared(view(a, stage, [0, 64, 16 * k, 16]), Major::K),
+            b: view(b, stage, [0, n, 16 * k, 16]),
+            b_major: Major::K,
+            scale_d: scale,
+        });
+    }
+    s.op(WgmmaCommit);
+    s.op(WgmmaWait { pending: 0 });
+    let (n, d) = (128, accumulators(&mut s, 128));
+    s.op(WgmmaFence);
+    s.op(Wgmma {
+        ty: MmaType::Bf16,
+        n,
+        d: d.clone(),
+        a: MatrixA::Shared(view(at, first, [16, 16, 0, 64]), Major::Mn),
+        b: view(bt, first, [16, 16, 64, n]),
+        b_major: Major::Mn,
+        scale_d: Operand::Imm(0),
+    });
+    let regs = s.value(Type::Bf16x2);
+    s.op(Wgmma {
+        ty: MmaType::Bf16,
+        n,
+        d,
+        a: MatrixA::Regs(vec![regs; 4]),
+        b: view(b, Operand::Imm(1), [128, n, 32, 16]),
+        b_major: Major::K,
+        scale_d: Operand::Imm(1),
+    });
+    let (n, d) = (8, accumulators(&mut s, 8));
+    s.op(Wgmma {
+        ty: MmaType::F16,
+        n,
+        d,
+        a: MatrixA::Shared(view(h, first, [0, 64, 16, 16]), Major::K),
+        b: view(h, first, [8, n, 32, 16]),
+        b_major: Major::K,
+        scale_d: Operand::Imm(0),
+    });
+    s.op(WgmmaCommit);
+    s.op(WgmmaWait { pending: 1 });
+    s.op(WgmmaWait { pending: 0 });
+    s
+}

@@ -1,0 +1,108 @@
+//! Lanes, special registers, thread barriers, clusters.
+
+use crate::sheet::{ALL_LANES, Sheet, TYPES, stmt};
+use warpline_ir::ops::cluster::*;
+use warpline_ir::ops::control::*;
+use warpline_ir::ops::special::*;
+use warpline_ir::ops::warp::*;
+use warpline_ir::*;
+
+pub(crate) fn warp() -> Sheet {
+    let mut s = Sheet::new("warp");
+    for ty in TYPES {
+        for src in s.both(ty) {
+            let (dst, lane) = (s.reg(ty), s.value(Type::U32).into());
+            let (mode, clamp, mask) = (ShuffleMode::Idx, 31, ALL_LANES);
+            s.form(Shuffle { mode, ty, dst, src, lane, clamp, mask });
+        }
+    }
+    for (mode, clamp) in [(ShuffleMode::Up, 0), (ShuffleMode::Down, 31), (ShuffleMode::Bfly, 0x1c1f)] {
+        let (dst, src, mask) = (s.reg(Type::U32), s.value(Type::U32).into(), s.value(Type::U32).into());
+        let (ty, lane) = (Type::U32, Operand::Imm(1));
+        s.op(Shuffle { mode, ty, dst, src, lane, clamp, mask });
+    }
+    for src in s.both(Type::Pred) {
+        for mode in [VoteMode::All, VoteMode::Any, VoteMode::Uniform] {
+            let dst = s.reg(Type::Pred);
+            s.op(Vote { mode, dst, src, mask: ALL_LANES });
+        }
+        let dst = s.reg(Type::U32);
+        s.op(Ballot { dst, src, mask: ALL_LANES });
+    }
+    let mask = s.value(Type::U32).into();
+    s.op(WarpSync { mask });
+    s.op(WarpSync { mask: ALL_LANES });
+    s
+}
+
+pub(crate) fn special() -> Sheet {
+    let mut s = Sheet::new("special");
+    s.kernel.cluster = [2, 1, 1];
+    let which = [
+        Special::Tid,
+        Special::LaneId,
+        Special::WarpId,
+        Special::CtaId(Axis::X),
+        Special::CtaId(Axis::Y),
+        Special::CtaId(Axis::Z),
+        Special::GridDim(Axis::X),
+        Special::GridDim(Axis::Y),
+        Special::GridDim(Axis::Z),
+        Special::ClusterRank,
+        Special::ClusterSize,
+        Special::ClusterId,
+        Special::GridClusters,
+        Special::SmId,
+        Special::Clock,
+    ];
+    for which in which {
+        let dst = s.reg(Type::U32);
+        s.op(ReadSpecial { dst, which });
+    }
+    let (dst, which) = (s.reg(Type::U64), Special::GlobalTimer);
+    s.op(ReadSpecial { dst, which });
+    for ty in TYPES.into_iter().filter(|t| *t != Type::Pred) {
+        let param = s.param(ty.name(), ParamKind::Scalar(ty));
+        let dst = s.reg(ty);
+        s.op(ReadParam { dst, param, ty });
+    }
+    let param = s.param("x", ParamKind::Pointer(DType::Bf16));
+    let (dst, ty) = (s.reg(Type::U64), Type::U64);
+    s.op(ReadParam { dst, param, ty });
+    s
+}
+
+pub(crate) fn control() -> Sheet {
+    let mut s = Sheet::new("control");
+    let mut second = s.kernel.roles[0].clone();
+    (second.name, second.first_warp) = ("math".to_owned(), 4);
+    s.kernel.named.push(NamedBarrier {
+        name: "ready".to_owned(),
+        id: 1,
+        loc: Loc(0),
+    });
+    let (bar, threads) = (NamedId(0), 256);
+    let ops: [Op; 3] = [
+        SetMaxRegs { count: 248, grow: true }.into(),
+        NamedSync { bar, threads }.into(),
+        CtaSync.into(),
+    ];
+    second.body.0.extend(ops.map(|op| stmt(StmtKind::Op(op))));
+    s.kernel.roles.push(second);
+    s.op(SetMaxRegs { count: 64, grow: false });
+    s.op(NamedArrive { bar, threads });
+    s.op(CtaSync);
+    s.op(Nanosleep { ns: 100 });
+    s.op(Trap);
+    s
+}
+
+pub(crate) fn cluster() -> Sheet {
+    let mut s = Sheet::new("cluster");
+    s.kernel.cluster = [2, 2, 1];
+    for release in [false, true] {
+        s.op(ClusterArrive { release });
+        s.op(ClusterWait);
+    }
+    s
+}
