@@ -84,7 +84,11 @@ impl fmt::Display for Checked<Kernel> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.verdict {
             Verdict::Proved(target) => {
-                write!(f, "kernel {}, checked for {}", self.kernel.name, target.name)
+                write!(
+                    f,
+                    "kernel {}, checked for {}",
+                    self.kernel.name, target.name
+                )
             }
             Verdict::Unproved(reason) => {
                 write!(f, "kernel {}, unproved: {reason}", self.kernel.name)

@@ -1,8 +1,8 @@
 //! What one op does, collected from its effects.
 
 use warpline_ir::{
-    Access, At, BarRef, Completion, Effects, Memory, Op, Operand, Place, RegId, Scope, Sync, Touch, Type,
-    View,
+    Access, At, BarRef, Completion, Effects, Memory, Op, Operand, Place, RegId, Scope, Sync, Touch,
+    Type, View,
 };
 
 /// How much of the CTA must reach an op together.
@@ -41,7 +41,7 @@ impl Facts {
         facts
     }
 
-    /// Registers it reads, now or through an engine.
+    /// Registers it reads in any case, itself or through an engine.
     pub fn uses(&self) -> impl Iterator<Item = RegId> {
         self.named_reads().chain(self.engine_reads())
     }
@@ -51,12 +51,19 @@ impl Facts {
         self.reads.iter().filter_map(|(o, _)| o.as_reg())
     }
 
-    /// Registers that an engine reads for it.
+    /// Registers that an engine reads for it in any case. A product whose
+    /// predicate is a register may overwrite its accumulators: they are not
+    /// among them.
     pub fn engine_reads(&self) -> impl Iterator<Item = RegId> {
-        self.touches.iter().filter_map(|t| match t.memory {
-            Memory::Register(r) if t.access != Access::Write => Some(r),
-            _ => None,
-        })
+        let choice = |(o, ty): &(Operand, Type)| *ty == Type::Pred && o.as_reg().is_some();
+        let may_overwrite = self.reads.iter().any(choice);
+        self.touches
+            .iter()
+            .filter_map(move |t| match (t.memory, t.access) {
+                (Memory::Register(r), Access::Read) => Some(r),
+                (Memory::Register(r), Access::Atomic) if !may_overwrite => Some(r),
+                _ => None,
+            })
     }
 
     /// Rectangles of tiles it names.
@@ -116,7 +123,11 @@ impl Effects for Facts {
         // Registers of an engine have the type they have; all else counts or indexes.
         if !matches!(t.memory, Memory::Register(_)) {
             t.operands(&mut |o| {
-                let ty = if Some(o) == address { Type::U64 } else { Type::U32 };
+                let ty = if Some(o) == address {
+                    Type::U64
+                } else {
+                    Type::U32
+                };
                 self.read(o, ty);
             });
         }

@@ -118,6 +118,9 @@ mod tests {
     fn a_failure_is_a_versioned_object_too() {
         let failure = Failure::input("bad-value", "--n is \"x\"");
         let expected = json!({ "code": "bad-value", "message": "--n is \"x\"" });
-        assert_eq!(parsed(&failure.to_json()), json!({ "version": 1, "error": expected }));
+        assert_eq!(
+            parsed(&failure.to_json()),
+            json!({ "version": 1, "error": expected })
+        );
     }
 }

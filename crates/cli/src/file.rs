@@ -10,7 +10,10 @@ use tempfile::Builder;
 /// never a part.
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let refused = |why: String| {
-        Failure::input("cannot-write", format!("cannot write {}: {why}", path.display()))
+        Failure::input(
+            "cannot-write",
+            format!("cannot write {}: {why}", path.display()),
+        )
     };
     match fs::metadata(path) {
         Ok(found) if found.is_dir() => Err(refused("it is a directory".into())),
@@ -21,7 +24,10 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
 }
 
 fn in_place(path: &Path, text: &str) -> io::Result<()> {
-    fs::OpenOptions::new().write(true).open(path)?.write_all(text.as_bytes())
+    fs::OpenOptions::new()
+        .write(true)
+        .open(path)?
+        .write_all(text.as_bytes())
 }
 
 fn replace(path: &Path, text: &str) -> io::Result<()> {

@@ -24,6 +24,7 @@
 //! | `answer` | what a command gives: text and JSON |
 //! | `errors` | failures as one sentence with a code |
 //! | `report`, `words` | the report of a run; numbers and settings in words |
+//! | `resources` | what a kernel needs, from ptxas or our estimate |
 //! | `progress` | a bar on the terminal |
 //! | `file` | writing a file whole or not at all |
 
@@ -34,6 +35,7 @@ mod errors;
 mod file;
 mod progress;
 mod report;
+mod resources;
 mod words;
 
 use answer::Answer;

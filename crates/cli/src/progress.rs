@@ -12,8 +12,7 @@ impl Bar {
     /// A bar on standard error, shown only if that is a terminal.
     pub(crate) fn new() -> Self {
         let bar = ProgressBar::new_spinner();
-        let plain = ProgressStyle::with_template("{spinner} {msg}");
-        bar.set_style(plain.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+        bar.set_style(style("{spinner} {msg}"));
         bar.enable_steady_tick(Duration::from_millis(100));
         Self(bar)
     }
@@ -21,22 +20,26 @@ impl Bar {
     /// What a run tells its progress to.
     pub(crate) fn listener(&self) -> Progress {
         let bar = self.0.clone();
-        let counted = ProgressStyle::with_template("{spinner} {msg} {wide_bar} {percent}% {eta}");
+        let counted = style("{spinner} {msg} {wide_bar} {percent}% {eta}");
         Arc::new(move |phase| match phase {
             Phase::Inputs => bar.set_message("draws the inputs"),
             Phase::Kernels { done, total } => {
                 if bar.length() != Some(total) {
                     bar.set_length(total);
                     bar.set_message("runs");
-                    bar.set_style(counted.clone().unwrap_or_else(|_| ProgressStyle::default_bar()));
+                    bar.set_style(counted.clone());
                 }
                 // Threads may tell out of order.
-                bar.update(|state| state.set_pos(state.pos().max(done)));
+                bar.set_position(bar.position().max(done));
             }
             Phase::Compare => bar.set_message("compares with the reference"),
             _ => {}
         })
     }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
 impl Drop for Bar {

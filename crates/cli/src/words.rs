@@ -10,9 +10,8 @@ pub(crate) fn settings(value: &Value) -> String {
     if fields.is_empty() {
         return "none".into();
     }
-    let field = |(name, value): (&String, &Value)| {
-        format!("{} {}", name.replace('_', "-"), plain(value))
-    };
+    let field =
+        |(name, value): (&String, &Value)| format!("{} {}", name.replace('_', "-"), plain(value));
     fields.iter().map(field).collect::<Vec<_>>().join(", ")
 }
 

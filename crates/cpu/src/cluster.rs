@@ -137,15 +137,7 @@ impl Cluster {
         self.stir();
     }
 
-    /// Work is in flight over a run of shared memory from now on.
-    pub(crate) fn claim(&mut self, span: Span, write: bool) {
-        if let Span::Shared(at, len) = span {
-            let shared = &mut self.ctas[at.cta as usize].shared;
-            shared.claim(&(at.byte..at.byte + len), write);
-        }
-    }
-
-    /// Ends a claim.
+    /// Work is no longer in flight over a run of shared memory.
     pub(crate) fn unclaim(&mut self, span: Span, write: bool) {
         if let Span::Shared(at, len) = span {
             let shared = &mut self.ctas[at.cta as usize].shared;

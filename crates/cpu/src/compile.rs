@@ -203,7 +203,9 @@ impl<'k> Compiler<'k, '_> {
                 ..
             } => {
                 self.used.insert(*var);
-                [from, to, step].map(|o| self.uses(*o));
+                for o in [from, to, step] {
+                    self.uses(*o);
+                }
                 self.insts.push(Inst::For {
                     var: *var,
                     from: *from,

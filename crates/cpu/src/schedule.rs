@@ -34,7 +34,6 @@ const PATIENCE: u64 = 1 << 18;
 /// A cluster on the machine, with its warps.
 #[derive(Debug)]
 pub(crate) struct Resident {
-    pub(crate) index: u64,
     pub(crate) cluster: Cluster,
     pub(crate) warps: Vec<Warp>,
     /// Work that could take a step.
@@ -139,7 +138,6 @@ impl<'e, 'k> Scheduler<'e, 'k> {
             }
             self.ready.extend((0..warps.len()).map(|w| (at, w)));
             Resident {
-                index,
                 cluster,
                 warps,
                 work: 0,

@@ -1,10 +1,11 @@
 //! What a run did: instructions, bytes, conflicts, sectors.
 
 use crate::compile::Code;
+use serde::{Serialize, Serializer};
 use warpline_ir::{Frame, Kernel, Mask, WARP};
 
 /// Counts of one run, summed over all CTAs. The same for any number of threads.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Stats {
     /// CTAs that ran.
     pub ctas: u64,
@@ -21,7 +22,7 @@ pub struct Stats {
 }
 
 /// What one role did.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct RoleStats {
     /// Its name.
     pub name: String,
@@ -30,7 +31,7 @@ pub struct RoleStats {
 }
 
 /// Bytes moved, by kind.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct Bytes {
     /// Loads from global memory.
@@ -58,20 +59,21 @@ pub struct Bytes {
 }
 
 /// What one op of one role did in all warps that ran it.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct SiteStats {
     /// The op.
     pub op: String,
     /// The role.
     pub role: String,
     /// The author's line.
+    #[serde(serialize_with = "shown")]
     pub frame: Option<Frame>,
     /// What it touched, and how well.
     pub traffic: Traffic,
 }
 
 /// Traffic of one op.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Traffic {
     /// Warp-wide accesses to shared memory.
     pub shared_accesses: u64,
@@ -83,6 +85,11 @@ pub struct Traffic {
     pub global_sectors: u64,
     /// Bytes that lanes loaded or stored.
     pub bytes: u64,
+}
+
+/// A line as it is shown: `gemm.rs:88`.
+fn shown<S: Serializer>(frame: &Option<Frame>, to: S) -> Result<S::Ok, S::Error> {
+    frame.map(|f| f.to_string()).serialize(to)
 }
 
 /// The counters of one host thread.

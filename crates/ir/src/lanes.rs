@@ -142,17 +142,39 @@ pub(crate) fn widened(ty: Type) -> Type {
 
 /// The Rust type behind a variant of [`Type`].
 macro_rules! lane_type {
-    (U8) => { u8 };
-    (U16) => { u16 };
-    (U32) => { u32 };
-    (I32) => { i32 };
-    (U64) => { u64 };
-    (I64) => { i64 };
-    (F32) => { f32 };
-    (F16) => { half::f16 };
-    (Bf16) => { half::bf16 };
-    (F16x2) => { $crate::types::F16x2 };
-    (Bf16x2) => { $crate::types::Bf16x2 };
+    (U8) => {
+        u8
+    };
+    (U16) => {
+        u16
+    };
+    (U32) => {
+        u32
+    };
+    (I32) => {
+        i32
+    };
+    (U64) => {
+        u64
+    };
+    (I64) => {
+        i64
+    };
+    (F32) => {
+        f32
+    };
+    (F16) => {
+        half::f16
+    };
+    (Bf16) => {
+        half::bf16
+    };
+    (F16x2) => {
+        $crate::types::F16x2
+    };
+    (Bf16x2) => {
+        $crate::types::Bf16x2
+    };
 }
 
 /// Evaluates an expression with `T` as the Rust type behind `ty`, for the types listed.
@@ -172,15 +194,25 @@ macro_rules! lane_types {
 
 /// The type of an operand of a lanewise op: the op's own, twice as wide, or `u32`.
 macro_rules! operand_type {
-    ($op:expr, T) => { $op.ty };
-    ($op:expr, wide) => { $crate::lanes::widened($op.ty) };
-    ($op:expr, u32) => { $crate::types::Type::U32 };
+    ($op:expr, T) => {
+        $op.ty
+    };
+    ($op:expr, wide) => {
+        $crate::lanes::widened($op.ty)
+    };
+    ($op:expr, u32) => {
+        $crate::types::Type::U32
+    };
 }
 
 /// `map1`, `map2` or `map3`, by the number of operands.
 macro_rules! map_lanes {
-    ($m:expr, $dst:expr, $f:expr, $a:expr) => { $crate::lanes::map1($m, $dst, $a, $f) };
-    ($m:expr, $dst:expr, $f:expr, $a:expr, $b:expr) => { $crate::lanes::map2($m, $dst, $a, $b, $f) };
+    ($m:expr, $dst:expr, $f:expr, $a:expr) => {
+        $crate::lanes::map1($m, $dst, $a, $f)
+    };
+    ($m:expr, $dst:expr, $f:expr, $a:expr, $b:expr) => {
+        $crate::lanes::map2($m, $dst, $a, $b, $f)
+    };
     ($m:expr, $dst:expr, $f:expr, $a:expr, $b:expr, $c:expr) => {
         $crate::lanes::map3($m, $dst, $a, $b, $c, $f)
     };

@@ -24,7 +24,14 @@ impl<'k> Flow<'_, 'k> {
             match &stmt.kind {
                 StmtKind::Op(op) => op.asm(self.asm),
                 StmtKind::If { cond, then, other } => self.branch(*cond, then, other),
-                StmtKind::For { var, from, to, step, body, unroll } => {
+                StmtKind::For {
+                    var,
+                    from,
+                    to,
+                    step,
+                    body,
+                    unroll,
+                } => {
                     self.count(stmt, *var, [*from, *to, *step], body, *unroll);
                 }
                 StmtKind::While { head, cond, body } => self.repeat(stmt, head, *cond, body),
@@ -42,7 +49,11 @@ impl<'k> Flow<'_, 'k> {
 
     /// `bra`, or `bra.uni` where a warp agrees.
     fn bra(&self, agreed: Uniform) -> &'static str {
-        if agreed >= Uniform::Warp { "bra.uni" } else { "bra" }
+        if agreed >= Uniform::Warp {
+            "bra.uni"
+        } else {
+            "bra"
+        }
     }
 
     fn branch(&mut self, cond: RegId, then: &'k Block, other: &'k Block) {
@@ -86,7 +97,8 @@ impl<'k> Flow<'_, 'k> {
         self.inner(body);
         self.asm.at(stmt.loc);
         let step = self.asm.operand(step, ty);
-        self.asm.instruction(&format!("add.{} {i}, {i}, {step}", ty.ptx()));
+        self.asm
+            .instruction(&format!("add.{} {i}, {i}, {step}", ty.ptx()));
         self.asm.instruction(&test);
         self.asm.instruction(&format!("@{go} {bra} {again}"));
         self.asm.place_label(&end);
@@ -113,7 +125,8 @@ impl<'k> Flow<'_, 'k> {
         let n = self.asm.next_label();
         let end = format!("$end_elect_{n}");
         let leader = self.asm.temp(Type::Pred);
-        self.asm.instruction(&format!("elect.sync _|{leader}, 0xffffffff"));
+        self.asm
+            .instruction(&format!("elect.sync _|{leader}, 0xffffffff"));
         self.asm.instruction(&format!("@!{leader} bra {end}"));
         self.elected = true;
         self.inner(body);

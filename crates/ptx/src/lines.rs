@@ -4,6 +4,7 @@
 //! `-lineinfo` nor `-g` is needed), so that Nsight, cuda-gdb and
 //! compute-sanitizer name the author's line.
 
+use crate::names::ascii;
 use std::fmt::Write;
 use warpline_ir::Frame;
 
@@ -33,7 +34,7 @@ impl Lines {
     pub(crate) fn files(&self) -> String {
         let mut text = String::new();
         for (i, file) in self.files.iter().enumerate() {
-            let file = file.replace('\\', "/").replace('"', "_");
+            let file = ascii(file).replace('\\', "/").replace('"', "?");
             let _ = writeln!(text, ".file {} \"{file}\"", i + 1);
         }
         text
@@ -45,7 +46,11 @@ mod tests {
     use super::*;
 
     fn frame(file: &'static str, line: u32) -> Frame {
-        Frame { file, line, column: 5 }
+        Frame {
+            file,
+            line,
+            column: 5,
+        }
     }
 
     #[test]

@@ -14,9 +14,17 @@ pub(crate) fn sanitise(name: &str) -> String {
     id
 }
 
-/// Text that fits on one line of a comment.
+/// Text that fits on one line of a comment, in the ASCII that ptxas takes.
 pub(crate) fn comment(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    ascii(&line)
+}
+
+/// Text with `?` for what is not ASCII.
+pub(crate) fn ascii(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_ascii() { c } else { '?' })
+        .collect()
 }
 
 /// Hands out names, each once.
@@ -62,5 +70,6 @@ mod tests {
     #[test]
     fn a_comment_is_one_line() {
         assert_eq!(comment("first\n  second\r\nthird"), "first second third");
+        assert_eq!(comment("größe"), "gr??e");
     }
 }

@@ -147,7 +147,13 @@ fn header(text: &mut String, kernel: &Checked, target: &Target, (major, minor): 
         );
     }
     for b in &kernel.barriers {
-        let _ = writeln!(text, "//   {:>6}  {}: mbarriers {}", b.offset, comment(&b.name), b.len);
+        let _ = writeln!(
+            text,
+            "//   {:>6}  {}: mbarriers {}",
+            b.offset,
+            comment(&b.name),
+            b.len
+        );
     }
     let _ = writeln!(text, ".version {major}.{minor}");
     let _ = writeln!(text, ".target {}", target.name);
@@ -198,7 +204,11 @@ impl Body {
         let needs = &asm.needs;
         let maps = needs.maps.iter().map(|p| params[p.index()].as_str());
         let dispatch = kernel.roles.len() > 1;
-        let named = [(dispatch, WARP), (needs.shared, SHARED), (needs.shared_16, SHARED_16)];
+        let named = [
+            (dispatch, WARP),
+            (needs.shared, SHARED),
+            (needs.shared_16, SHARED_16),
+        ];
         let mut registers = String::new();
         let n = asm.register_count().max(1);
         for (class, prefix) in [("pred", 'p'), ("b16", 'h'), ("b32", 'r'), ("b64", 'd')] {
@@ -241,8 +251,9 @@ fn roles<'k>(flow: &mut Flow<'_, 'k>, roles: &'k [Role]) {
         // A shuffle makes the index uniform in the eyes of ptxas.
         flow.asm.instruction(&format!("mov.u32 {WARP}, %tid.x"));
         flow.asm.instruction(&format!("shr.u32 {WARP}, {WARP}, 5"));
-        flow.asm
-            .instruction(&format!("shfl.sync.idx.b32 {WARP}, {WARP}, 0, 31, 0xffffffff"));
+        flow.asm.instruction(&format!(
+            "shfl.sync.idx.b32 {WARP}, {WARP}, 0, 31, 0xffffffff"
+        ));
     }
     for (i, role) in roles.iter().enumerate() {
         if i > 0 {
@@ -250,10 +261,15 @@ fn roles<'k>(flow: &mut Flow<'_, 'k>, roles: &'k [Role]) {
         }
         let end = role.first_warp + role.warps;
         let name = comment(&role.name);
-        flow.asm.line(&format!("// role {name}: warps {} to {}", role.first_warp, end - 1));
+        flow.asm.line(&format!(
+            "// role {name}: warps {} to {}",
+            role.first_warp,
+            end - 1
+        ));
         if let Some(next) = labels.get(i + 1) {
             let other = warpline_ir::Asm::temp(flow.asm, warpline_ir::Type::Pred);
-            flow.asm.instruction(&format!("setp.ge.u32 {other}, {WARP}, {end}"));
+            flow.asm
+                .instruction(&format!("setp.ge.u32 {other}, {WARP}, {end}"));
             flow.asm.instruction(&format!("@{other} bra.uni {next}"));
         }
         flow.block(&role.body);

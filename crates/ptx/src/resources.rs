@@ -1,8 +1,9 @@
 //! Our estimate of what a kernel needs, without ptxas.
 //!
 //! Registers are those that hold a value still wanted, counted backwards
-//! through the structured program. ptxas needs some more (addresses, pairs
-//! that must be aligned) and sometimes fewer (values it computes again).
+//! through the structured program, as if every counted loop ran. ptxas needs
+//! some more (addresses, pairs that must be aligned) and sometimes fewer
+//! (values it computes again, or stores early).
 
 use serde::Serialize;
 use std::fmt;
@@ -58,12 +59,16 @@ impl Estimate {
             .collect();
         before.peak = 0;
         before.block(&kernel.prologue);
-        let roles = kernel.roles.iter().zip(bodies).map(|(role, body)| RoleEstimate {
-            name: role.name.clone(),
-            warps: role.warps,
-            registers: body.max(before.peak),
-            budget: budget(role).unwrap_or(entry),
-        });
+        let roles = kernel
+            .roles
+            .iter()
+            .zip(bodies)
+            .map(|(role, body)| RoleEstimate {
+                name: role.name.clone(),
+                warps: role.warps,
+                registers: body.max(before.peak),
+                budget: budget(role).unwrap_or(entry),
+            });
         Self {
             source: "estimate",
             threads: kernel.threads(),
@@ -196,10 +201,18 @@ impl<'k> Live<'k> {
                     self.join(&way);
                     self.add(*cond);
                 }
-                StmtKind::For { var, from, to, step, body, .. } => {
+                StmtKind::For {
+                    var,
+                    from,
+                    to,
+                    step,
+                    body,
+                    ..
+                } => {
                     self.add(*var);
                     [to, step].into_iter().for_each(|o| self.read(*o));
-                    self.rounds(|live| live.block(body));
+                    // At least one round: what it writes first is not wanted before.
+                    *self = self.rounds(|live| live.block(body));
                     self.remove(*var);
                     self.read(*from);
                 }
@@ -221,13 +234,13 @@ impl<'k> Live<'k> {
         }
     }
 
-    /// Adds what a loop's rounds want of one another, until nothing is added.
-    fn rounds(&mut self, round: impl Fn(&mut Self)) {
+    /// What the rounds of a loop want, of one another too; `self` becomes what is wanted after each.
+    fn rounds(&mut self, round: impl Fn(&mut Self)) -> Self {
         loop {
             let mut once = self.clone();
             round(&mut once);
             if !self.join(&once) {
-                return;
+                return once;
             }
         }
     }

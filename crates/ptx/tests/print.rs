@@ -33,8 +33,14 @@ fn without_lines(ptx: &Ptx) -> String {
 #[track_caller]
 fn assembled(ptx: &Ptx) -> warpline_ptx::ptxas::Assembled {
     let ptxas = Ptxas::find().unwrap_or_else(|e| panic!("{e}"));
-    let made = ptxas.assemble(&ptx.text, ptx.target).unwrap_or_else(|e| panic!("{e}\n{}", ptx.text));
-    assert!(made.report.advisories.is_empty(), "{:#?}", made.report.advisories);
+    let made = ptxas
+        .assemble(&ptx.text, ptx.target)
+        .unwrap_or_else(|e| panic!("{e}\n{}", ptx.text));
+    assert!(
+        made.report.advisories.is_empty(),
+        "{:#?}",
+        made.report.advisories
+    );
     let entry = made.report.entry(&ptx.entry).unwrap();
     assert_eq!((entry.spill_store_bytes, entry.spill_load_bytes), (0, 0));
     made
@@ -46,9 +52,16 @@ fn flow(k: Builder) {
     k.role("count").warps(1).body(|| {
         let sum = Var::new(0u32);
         steps(n).each(|i| {
-            if_else(i.lt(7u32), || sum.set(sum.get() + i), || sum.set(sum.get() * 3u32));
+            if_else(
+                i.lt(7u32),
+                || sum.set(sum.get() + i),
+                || sum.set(sum.get() * 3u32),
+            );
         });
-        range(lane_id(), n).by(32u32).unroll(1).each(|i| x.store(i, 1.0f32));
+        range(lane_id(), n)
+            .by(32u32)
+            .unroll(1)
+            .each(|i| x.store(i, 1.0f32));
         elect(|| x.store(sum.get(), 2.0f32));
     });
     k.role("wait a while").warps(2).body(|| {
@@ -79,10 +92,18 @@ fn lines_are_the_authors_and_reach_the_cubin() {
         let x = k.pointer::<f32>("x");
         k.role("all").warps(1).body(|| x.store(thread_id(), 1.0f32));
     });
-    let file = ptx.text.lines().find(|l| l.starts_with(".file 1 ")).unwrap();
+    let file = ptx
+        .text
+        .lines()
+        .find(|l| l.starts_with(".file 1 "))
+        .unwrap();
     assert!(file.ends_with("ptx/tests/print.rs\""), "{file}");
     let stores: Vec<_> = ptx.text.split(&format!(".loc 1 {line} ")).collect();
-    assert!(stores[1..].iter().any(|s| s.contains("st.global.b32")), "{}", ptx.text);
+    assert!(
+        stores[1..].iter().any(|s| s.contains("st.global.b32")),
+        "{}",
+        ptx.text
+    );
     let made = assembled(&ptx);
     let name = b"print.rs";
     assert!(made.cubin.windows(name.len()).any(|w| w == name));
@@ -97,8 +118,12 @@ fn names_are_made_fit_for_ptx() {
         k.role("größe.1").warps(1).body(|| {});
     });
     assert_eq!(ptx.entry, "vector_add_bf16");
-    assert!(ptx.text.contains(".param .u64 .ptr .global .align 2 param_x"));
-    assert!(ptx.text.contains("$role_gr__e_1:") && ptx.text.contains("$role_gr__e_1_3:") || ptx.text.contains("$role_gr__e_1_2:"));
+    assert!(
+        ptx.text
+            .contains(".param .u64 .ptr .global .align 2 param_x")
+    );
+    // The first role is fallen into; the others have labels of their own.
+    assert!(ptx.text.contains("$role_gr__e_1_2:") && ptx.text.contains("$role_gr__e_1_3:"));
     assembled(&ptx);
 }
 
@@ -106,7 +131,9 @@ fn names_are_made_fit_for_ptx() {
 fn a_kernel_named_as_its_memory_keeps_both() {
     let ptx = printed("smem", |k| {
         let bar = k.barrier("full", 1).count(1);
-        k.role("all").warps(1).body(|| elect(|| bar.at(0u32).arrive()));
+        k.role("all")
+            .warps(1)
+            .body(|| elect(|| bar.at(0u32).arrive()));
     });
     assert_eq!(ptx.entry, "smem_2");
     assembled(&ptx);
@@ -119,8 +146,13 @@ fn clusters_and_launch_bounds_are_declared() {
         k.role("a").warps(2).body(cluster_sync);
         k.role("b").warps(3).body(cluster_sync);
     });
-    assert!(ptx.text.contains(".maxntid 160, 1, 1\n.minnctapersm 1\n.explicitcluster\n.reqnctapercluster 2, 2, 1\n"));
-    assert_eq!((ptx.threads, ptx.cluster, ptx.version), (160, [2, 2, 1], (8, 0)));
+    assert!(ptx.text.contains(
+        ".maxntid 160, 1, 1\n.minnctapersm 1\n.explicitcluster\n.reqnctapercluster 2, 2, 1\n"
+    ));
+    assert_eq!(
+        (ptx.threads, ptx.cluster, ptx.version),
+        (160, [2, 2, 1], (8, 0))
+    );
     assembled(&ptx);
 }
 
@@ -128,7 +160,12 @@ fn clusters_and_launch_bounds_are_declared() {
 fn an_unproved_kernel_says_so_in_its_text() {
     let kernel = checked("k", |k| k.role("all").warps(1).body(|| {})).into_inner();
     let ptx = print(&Checked::unproved(kernel, "a mutant\nof a kernel"), &TARGET).unwrap();
-    assert!(ptx.text.starts_with("// kernel k, unproved: a mutant of a kernel\n"), "{}", ptx.text);
+    assert!(
+        ptx.text
+            .starts_with("// kernel k, unproved: a mutant of a kernel\n"),
+        "{}",
+        ptx.text
+    );
     assembled(&ptx);
 }
 
@@ -156,7 +193,10 @@ fn a_kernel_is_printed_for_the_target_it_was_checked_for() {
     };
     let error = print(&kernel, &other).unwrap_err();
     assert_eq!(error.code(), "ptx-target");
-    assert_eq!(error.to_string(), "kernel k was checked for sm_90a and cannot be printed for sm_100a");
+    assert_eq!(
+        error.to_string(),
+        "kernel k was checked for sm_90a and cannot be printed for sm_100a"
+    );
 }
 
 /// The shape of a product: one loader, two consumers that share each slot.
@@ -170,7 +210,11 @@ fn product(k: Builder) {
     let (tiles, depth) = (k.param::<u32>("tiles"), k.param::<u32>("depth"));
     let (a, b) = (k.tensor_map("a", map(256)), k.tensor_map("b", map(192)));
     let c = k.pointer::<f32>("c");
-    let ab = k.ring("ab", 4, |s| (s.tile::<bf16>(256, 64), s.tile::<bf16>(192, 64))).shared();
+    let ab = k
+        .ring("ab", 4, |s| {
+            (s.tile::<bf16>(256, 64), s.tile::<bf16>(192, 64))
+        })
+        .shared();
     k.role("load").warpgroups(1).registers(24).body(|| {
         elect(|| {
             range(cta_id(), tiles).by(grid_ctas()).each(|tile| {
@@ -214,20 +258,43 @@ fn an_estimate_counts_what_is_alive() {
     let kernel = checked("product", product);
     let estimate = Estimate::of(&kernel, &TARGET);
     assert_eq!((estimate.threads, estimate.mbarriers), (384, 8));
-    let roles: Vec<_> = estimate.roles.iter().map(|r| (r.name.as_str(), r.budget)).collect();
+    let roles: Vec<_> = estimate
+        .roles
+        .iter()
+        .map(|r| (r.name.as_str(), r.budget))
+        .collect();
     assert_eq!(roles, [("load", 24), ("upper", 240), ("lower", 240)]);
     // 192 accumulators, and little else; the loader has none.
     assert!(estimate.roles[0].registers <= 24, "{estimate}");
-    assert!((192..=240).contains(&estimate.roles[1].registers), "{estimate}");
-    assert!(estimate.to_string().starts_with("estimate, without ptxas: 384 threads, "));
+    assert!(
+        (192..=240).contains(&estimate.roles[1].registers),
+        "{estimate}"
+    );
+    assert!(
+        estimate
+            .to_string()
+            .starts_with("estimate, without ptxas: 384 threads, ")
+    );
 }
 
 #[test]
 fn ptxas_enters_with_the_registers_we_count_on() {
-    for (warpgroups, extra) in [(2, 0), (2, 1), (2, 3), (3, 0), (3, 2), (4, 0), (5, 1), (7, 0)] {
+    for (warpgroups, extra) in [
+        (2, 0),
+        (2, 1),
+        (2, 3),
+        (3, 0),
+        (3, 2),
+        (4, 0),
+        (5, 1),
+        (7, 0),
+    ] {
         let ptx = Kernel::build("enter", |k| {
             k.role("less").warpgroups(1).registers(24).body(|| {});
-            k.role("more").warpgroups(warpgroups - 1).registers(256).body(|| {});
+            k.role("more")
+                .warpgroups(warpgroups - 1)
+                .registers(256)
+                .body(|| {});
             if extra > 0 {
                 k.role("rest").warps(extra).body(|| {});
             }

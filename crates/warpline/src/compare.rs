@@ -90,9 +90,16 @@ pub fn compare(spec: &TensorSpec, produced: &Produced, reference: &[(f64, f64)])
     let mut worst: Option<(usize, Judged)> = None;
     for i in 0..elements {
         let written = gaps.next_if_eq(&i).is_none();
-        let bytes = produced.bytes.get(i * size..(i + 1) * size).filter(|_| written);
+        let bytes = produced
+            .bytes
+            .get(i * size..(i + 1) * size)
+            .filter(|_| written);
         let (expected, bound) = reference.get(i).copied().unwrap_or((f64::NAN, 0.0));
-        let judged = Judged::new(bytes.map_or(f64::NAN, |b| value(spec.dtype, b)), expected, bound);
+        let judged = Judged::new(
+            bytes.map_or(f64::NAN, |b| value(spec.dtype, b)),
+            expected,
+            bound,
+        );
         found.never_written += usize::from(bytes.is_none());
         found.failed += usize::from(!judged.right);
         found.max_error = found.max_error.max(judged.error);
@@ -136,7 +143,14 @@ impl Judged {
             r if r.is_nan() => f64::INFINITY,
             r => r,
         };
-        Self { value, expected, error, bound, ratio, right }
+        Self {
+            value,
+            expected,
+            error,
+            bound,
+            ratio,
+            right,
+        }
     }
 }
 
@@ -163,9 +177,20 @@ mod tests {
 
     fn against(values: &[f64], reference: &[(f64, f64)], never_written: &[usize]) -> Comparison {
         let shape = vec![values.len()];
-        let spec = TensorSpec { name: "c", dtype: DType::F32, shape };
+        let spec = TensorSpec {
+            name: "c",
+            dtype: DType::F32,
+            shape,
+        };
         let bytes = HostTensor::round(spec.clone(), values.iter().copied()).data;
-        compare(&spec, &Produced { bytes, never_written: never_written.into() }, reference)
+        compare(
+            &spec,
+            &Produced {
+                bytes,
+                never_written: never_written.into(),
+            },
+            reference,
+        )
     }
 
     #[test]
@@ -181,7 +206,10 @@ mod tests {
             assert_eq!((worst.index, worst.ratio), (vec![i], 4.0));
         }
         let found = against(&[1.0, 2.0, 1e-30], &reference, &[]);
-        assert_eq!(found.failed, 1, "a bound of 0 takes nothing but the value itself");
+        assert_eq!(
+            found.failed, 1,
+            "a bound of 0 takes nothing but the value itself"
+        );
         assert_eq!(found.worst.unwrap().ratio, f64::INFINITY);
     }
 

@@ -37,7 +37,9 @@ fn once(job: &Job<'_>, index: u32, repeats: u32) -> Result<Done, Error> {
     let seconds = vec![start.elapsed().as_secs_f64()];
     let outputs = job.outputs.iter().zip(&bound.outputs);
     Ok(Done {
-        outputs: outputs.map(|(spec, &at)| fetch(&memory, spec, at)).collect(),
+        outputs: outputs
+            .map(|(spec, &at)| fetch(&memory, spec, at))
+            .collect(),
         same_bits: true,
         seconds,
         stats,
@@ -52,7 +54,11 @@ fn bind(job: &Job<'_>, memory: &mut Memory) -> Bound {
             .iter()
             .map(|t| memory.alloc_from(&t.data, t.spec.name))
             .collect(),
-        outputs: job.outputs.iter().map(|s| memory.alloc(s.bytes(), s.name)).collect(),
+        outputs: job
+            .outputs
+            .iter()
+            .map(|s| memory.alloc(s.bytes(), s.name))
+            .collect(),
         workspace: memory.alloc_from(&vec![0; job.prepared.workspace as usize], "workspace"),
     }
 }

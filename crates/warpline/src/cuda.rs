@@ -7,8 +7,8 @@ use crate::run::{Done, Job, Phase};
 use std::thread;
 use std::time::{Duration, Instant};
 use warpline_cuda::{
-    Args, Buffer, Context, CudaError, DataType, Event, Function, JitOptions, LaunchConfig, Module, Stream,
-    Swizzle, TensorMap, Tiled, launch,
+    Args, Buffer, Context, CudaError, DataType, Event, Function, JitOptions, LaunchConfig, Module,
+    Stream, Swizzle, TensorMap, Tiled, launch,
 };
 use warpline_ir::{Arg, DType, Launch, MapMode, TensorMapValue, Type};
 use warpline_kernels::Bound;
@@ -130,7 +130,11 @@ impl Session {
         while !self.end.is_done()? {
             if Instant::now() > deadline {
                 return Err(Error::Hang {
-                    kernel: self.steps.first().map_or("", |s| s.function.name()).to_owned(),
+                    kernel: self
+                        .steps
+                        .first()
+                        .map_or("", |s| s.function.name())
+                        .to_owned(),
                     device: format!("cuda:{}", self.stream.context().device().ordinal),
                     seconds: timeout.as_secs(),
                 });
@@ -156,7 +160,11 @@ impl Session {
 
 impl Loaded {
     fn new(step: &PreparedStep, launch: &Launch, context: &Context) -> Result<Self, Error> {
-        let target = step.kernel.target().copied().unwrap_or(warpline_ir::Target::SM_90A);
+        let target = step
+            .kernel
+            .target()
+            .copied()
+            .unwrap_or(warpline_ir::Target::SM_90A);
         let ptx = warpline_ptx::print(&step.kernel, &target)?;
         let module = Module::from_ptx(context, &ptx.text, &JitOptions::default())?;
         let mut function = module.function(&ptx.entry)?;

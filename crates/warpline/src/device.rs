@@ -220,7 +220,9 @@ mod tests {
 
     #[test]
     fn a_name_that_is_none_is_refused_with_the_rule() {
-        let near = ["", "gpu", "CPU", "cpu:0", "cuda:", "cuda:-1", "cuda:x", "cuda:0x1", "cuda: 1"];
+        let near = [
+            "", "gpu", "CPU", "cpu:0", "cuda:", "cuda:-1", "cuda:x", "cuda:0x1", "cuda: 1",
+        ];
         for name in near.into_iter().chain(["cuda:99999999999"]) {
             assert_eq!(code(name), "bad-device-name", "{name:?}");
         }
@@ -240,7 +242,10 @@ mod tests {
         let listed = devices();
         assert_eq!(listed[0], cpu.info());
         assert!(listed[0].simulator && listed[0].why_not.is_none());
-        assert!(listed.len() > 1, "GPUs are listed, or the reason why there are none");
+        assert!(
+            listed.len() > 1,
+            "GPUs are listed, or the reason why there are none"
+        );
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub enum Error {
     Print(#[from] PtxError),
     /// The simulated kernel faulted or hung.
     #[error(transparent)]
-    Fault(Box<RunError>),
+    Fault(#[from] Box<RunError>),
     /// The GPU did not finish.
     #[error("kernel {kernel} did not finish on {device} within {seconds} s, so it hangs")]
     Hang {
@@ -70,12 +70,6 @@ pub enum Error {
     },
 }
 
-impl From<RunError> for Error {
-    fn from(e: RunError) -> Self {
-        Error::Fault(Box::new(e))
-    }
-}
-
 impl Error {
     /// A stable code, for tools.
     pub fn code(&self) -> &'static str {
@@ -86,6 +80,7 @@ impl Error {
             Error::Refused(_) => "refused",
             Error::Print(e) => e.code(),
             Error::Fault(e) if e.kind == FaultKind::Deadlock => "deadlock",
+            Error::Fault(e) if e.kind == FaultKind::Launch => "bad-launch",
             Error::Fault(_) => "fault",
             Error::Hang { .. } => "hang",
             Error::TooLong { .. } => "too-long",
@@ -103,6 +98,7 @@ impl Error {
             | Error::HostMemory { .. }
             | Error::Family(FamilyError::Problem(_) | FamilyError::Config(_)) => 2,
             Error::Family(_) | Error::Refused(_) | Error::Print(_) | Error::Launch { .. } => 1,
+            Error::Fault(e) if e.kind == FaultKind::Launch => 1,
             Error::Fault(_) | Error::Hang { .. } => 3,
             Error::Cuda(e) => match e {
                 CudaError::DriverCall { .. } => 3,
@@ -121,11 +117,21 @@ mod tests {
     fn exit_codes_tell_bad_input_refusal_and_fault_apart() {
         let config = Error::Family(FamilyError::Config("no".into()));
         assert_eq!((config.code(), config.exit_code()), ("bad-config", 2));
-        let none = Error::Cuda(CudaError::NoSuchDevice { ordinal: 9, count: 1 });
+        let none = Error::Cuda(CudaError::NoSuchDevice {
+            ordinal: 9,
+            count: 1,
+        });
         assert_eq!((none.code(), none.exit_code()), ("cuda-no-such-device", 2));
-        let refused = Error::Refused(Refusals { kernel: "k".into(), refusals: vec![] });
+        let refused = Error::Refused(Refusals {
+            kernel: "k".into(),
+            refusals: vec![],
+        });
         assert_eq!((refused.code(), refused.exit_code()), ("refused", 1));
-        let hang = Error::Hang { kernel: "k".into(), device: "cuda:0".into(), seconds: 60 };
+        let hang = Error::Hang {
+            kernel: "k".into(),
+            device: "cuda:0".into(),
+            seconds: 60,
+        };
         assert_eq!((hang.code(), hang.exit_code()), ("hang", 3));
     }
 }

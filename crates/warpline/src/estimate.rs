@@ -40,7 +40,11 @@ pub fn simulation_seconds(cost: &Cost, timing: Timing) -> f64 {
 /// Bytes of host memory that a run needs: the tensors here and on the device's
 /// side of the copy, and two numbers per output element for the reference.
 pub fn host_bytes(work: &dyn AnyWork) -> f64 {
-    let reference: f64 = work.outputs().iter().map(|s| s.elements() as f64 * 16.0).sum();
+    let reference: f64 = work
+        .outputs()
+        .iter()
+        .map(|s| s.elements() as f64 * 16.0)
+        .sum();
     2.0 * work.cost().bytes + reference
 }
 
@@ -74,7 +78,10 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn a_problem_beyond_this_machine_is_refused_before_anything_is_allocated() {
-        let problem = Problem { n: 1 << 40, dtype: Float::F32 };
+        let problem = Problem {
+            n: 1 << 40,
+            dtype: Float::F32,
+        };
         let work = Work::<VectorAdd>::new(problem, &Choice::default(), &Target::SM_90A).unwrap();
         let refused = fits_host(&work).unwrap_err();
         assert_eq!((refused.code(), refused.exit_code()), ("host-memory", 2));

@@ -67,7 +67,11 @@ pub fn prepare(work: &dyn AnyWork, target: &Target) -> Result<Prepared, Error> {
         Ok(PreparedStep { kernel, step })
     };
     Ok(Prepared {
-        steps: plan.steps.into_iter().map(checked).collect::<Result<_, _>>()?,
+        steps: plan
+            .steps
+            .into_iter()
+            .map(checked)
+            .collect::<Result<_, _>>()?,
         workspace: plan.workspace,
     })
 }

@@ -160,7 +160,10 @@ pub fn run(work: &dyn AnyWork, device: &Device, options: &RunOptions) -> Result<
     let info = device.info();
     let (cost, times) = (work.cost(), Times::new(done.seconds));
     let mut stats = done.stats.into_iter();
-    let kernels = prepared.steps.iter().map(|s| KernelRun::new(s, stats.next()));
+    let kernels = prepared
+        .steps
+        .iter()
+        .map(|s| KernelRun::new(s, stats.next()));
     let outcome = Outcome {
         family: work.family(),
         problem: work.problem(),

@@ -20,7 +20,11 @@ pub(crate) fn judge<'k>(case: &Case<'k>, found: &mut Findings<'k>) {
         1
     };
     if !(1..=u64::from(most)).contains(&size) {
-        let loc = case.kernel.roles.first().map_or(Default::default(), |r| r.loc);
+        let loc = case
+            .kernel
+            .roles
+            .first()
+            .map_or(Default::default(), |r| r.loc);
         let text = format!(
             "a cluster of {} has 1 to {most} CTAs; {x}×{y}×{z} has {size}",
             case.target.name

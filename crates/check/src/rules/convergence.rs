@@ -28,7 +28,10 @@ pub(crate) fn judge<'k>(case: &Case<'k>, found: &mut Findings<'k>) {
             && site.reach < Uniform::Warp
             && !site.elected
         {
-            let text = format!("elect is reached by all lanes of a warp together{}", split(case, site));
+            let text = format!(
+                "elect is reached by all lanes of a warp together{}",
+                split(case, site)
+            );
             found.refuse(&ELECT, site.stmt.loc, site.role, text);
         }
     }
@@ -39,7 +42,10 @@ pub(crate) fn judge<'k>(case: &Case<'k>, found: &mut Findings<'k>) {
         let (rule, lanes) = if op.facts.whole >= Whole::Warp {
             (&WARP, "is reached by all lanes of a warp together")
         } else if names_all_lanes(op) {
-            (&MASK, "names all lanes of the warp and is reached by all of them")
+            (
+                &MASK,
+                "names all lanes of the warp and is reached by all of them",
+            )
         } else {
             continue;
         };
@@ -50,7 +56,11 @@ pub(crate) fn judge<'k>(case: &Case<'k>, found: &mut Findings<'k>) {
 
 fn split(case: &Case, site: &Site) -> String {
     site.split.map_or(String::new(), |s| {
-        format!("; the {} at {} parts them", s.what, case.kernel.locs.show(s.loc))
+        format!(
+            "; the {} at {} parts them",
+            s.what,
+            case.kernel.locs.show(s.loc)
+        )
     })
 }
 

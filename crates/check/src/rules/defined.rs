@@ -3,9 +3,7 @@
 use super::Case;
 use crate::facts::Facts;
 use crate::refusal::{Findings, Rule};
-use warpline_ir::{
-    Access, Block, Kernel, Loc, Memory, Op, Operand, RegId, RoleId, StmtKind, Type,
-};
+use warpline_ir::{Access, Block, Kernel, Loc, Memory, Op, Operand, RegId, RoleId, StmtKind};
 
 /// The rules of this group.
 pub const RULES: &[Rule] = &[DEFINED];
@@ -86,17 +84,14 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// The registers an op reads in any case.
+    /// The registers whose values an op needs.
     ///
-    /// A product adds to its accumulators only if its predicate says so, and a
-    /// select that stands for a sum of no products takes the other operand:
-    /// this is how accumulators need no zeroing.
-    fn certain(&self, op: &Op, facts: &Facts) -> Vec<RegId> {
-        let adds_if = facts.named_reads().any(|r| self.kernel.ty(r) == Type::Pred);
-        let engine = facts.engine_reads().filter(|r| !(adds_if && facts.defs.contains(r)));
+    /// A select between an accumulator and something else is how a sum of no
+    /// products comes out: accumulators need no zeroing.
+    fn needed(&self, op: &Op, facts: &Facts) -> Vec<RegId> {
         let chooses = matches!(op, Op::Select(o) if o.cond.as_reg().is_some());
-        let named = facts.named_reads().filter(|r| !(chooses && self.sums[r.index()]));
-        named.chain(engine).collect()
+        let needed = |r: &RegId| !(chooses && self.sums[r.index()]);
+        facts.uses().filter(needed).collect()
     }
 
     fn block(&mut self, block: &Block, known: &mut Known) {
@@ -104,7 +99,7 @@ impl Walk<'_, '_> {
             match &s.kind {
                 StmtKind::Op(op) => {
                     let facts = Facts::of(op);
-                    for r in self.certain(op, &facts) {
+                    for r in self.needed(op, &facts) {
                         self.read(known, r.into(), s.loc);
                     }
                     set(known, &facts.defs);
@@ -116,7 +111,14 @@ impl Walk<'_, '_> {
                     self.block(other, &mut or);
                     *known = both(std::mem::take(known), or);
                 }
-                StmtKind::For { var, from, to, step, body, .. } => {
+                StmtKind::For {
+                    var,
+                    from,
+                    to,
+                    step,
+                    body,
+                    ..
+                } => {
                     for o in [from, to, step] {
                         self.read(known, *o, s.loc);
                     }

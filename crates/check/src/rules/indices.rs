@@ -47,7 +47,10 @@ fn stage(kernel: &Kernel, tile: warpline_ir::TileId, stage: Operand, refuse: Ref
     if let Some(s) = stage.as_imm()
         && s >= u64::from(tile.stages)
     {
-        let text = format!("tile {} has {} stages; there is no stage {s}", tile.name, tile.stages);
+        let text = format!(
+            "tile {} has {} stages; there is no stage {s}",
+            tile.name, tile.stages
+        );
         refuse(&STAGE, text);
     }
 }
@@ -69,7 +72,12 @@ fn view(kernel: &Kernel, v: &View, refuse: Refuse) {
 fn place(kernel: &Kernel, p: &Place, bytes: u64, refuse: Refuse) {
     let tile = kernel.tile(p.tile);
     // A register may hold any byte; what is constant is the least it can be.
-    let end = p.byte.as_imm().unwrap_or(0).saturating_add(u64::from(p.offset)).saturating_add(bytes);
+    let end = p
+        .byte
+        .as_imm()
+        .unwrap_or(0)
+        .saturating_add(u64::from(p.offset))
+        .saturating_add(bytes);
     let l = &tile.layout;
     let stage = u64::from(l.rows)
         .saturating_mul(l.cols.into())
@@ -89,7 +97,10 @@ fn barriers(kernel: &Kernel, op: &OpSite, refuse: Refuse) {
         if let Some(i) = b.index.as_imm()
             && i >= u64::from(array.len)
         {
-            let text = format!("{} has {} mbarriers; there is no index {i}", array.name, array.len);
+            let text = format!(
+                "{} has {} mbarriers; there is no index {i}",
+                array.name, array.len
+            );
             refuse(&BARRIER, text);
         }
     }

@@ -29,7 +29,10 @@ pub(crate) fn judge<'k>(case: &Case<'k>, found: &mut Findings<'k>) {
     let last = case.target.named_barriers - 1;
     for (i, b) in kernel.named.iter().enumerate() {
         if !(1..=last).contains(&b.id) {
-            let text = format!("a named barrier's number is 1 to {last}; {} has {}", b.name, b.id);
+            let text = format!(
+                "a named barrier's number is 1 to {last}; {} has {}",
+                b.name, b.id
+            );
             found.refuse(&ID, b.loc, None, text);
         }
         if let Some(other) = kernel.named[..i].iter().find(|o| o.id == b.id) {

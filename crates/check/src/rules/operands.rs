@@ -48,7 +48,15 @@ pub(crate) fn judge<'k>(case: &Case<'k>, found: &mut Findings<'k>) {
                 found.refuse(&SCOPE, loc, role, text);
             }
         }
-        if let StmtKind::For { var, from: _, to, step, body, .. } = &site.stmt.kind {
+        if let StmtKind::For {
+            var,
+            from: _,
+            to,
+            step,
+            body,
+            ..
+        } = &site.stmt.kind
+        {
             let fixed: Vec<RegId> = [Some(*var), to.as_reg(), step.as_reg()]
                 .into_iter()
                 .flatten()
@@ -78,14 +86,23 @@ fn operands(case: &Case, kind: &StmtKind) -> (Vec<RegId>, Vec<(Operand, Type)>) 
         StmtKind::If { cond, .. } | StmtKind::While { cond, .. } => {
             (vec![], vec![((*cond).into(), Type::Pred)])
         }
-        StmtKind::For { var, from, to, step, .. } => {
+        StmtKind::For {
+            var,
+            from,
+            to,
+            step,
+            ..
+        } => {
             // The counter is u32 or i32, and the bounds are what it is.
             let ty = match case.kernel.ty(*var) {
                 Type::I32 => Type::I32,
                 _ => Type::U32,
             };
             let var_is = ((*var).into(), ty);
-            (vec![*var], vec![var_is, (*from, ty), (*to, ty), (*step, ty)])
+            (
+                vec![*var],
+                vec![var_is, (*from, ty), (*to, ty), (*step, ty)],
+            )
         }
         StmtKind::Elect { .. } => (vec![], vec![]),
     }
@@ -110,7 +127,11 @@ fn mismatch(kernel: &Kernel, o: Operand, want: Type) -> Option<String> {
             (ty != want && !integers).then(|| format!("{r}, which is {ty}"))
         }
         Operand::Imm(x) => {
-            let bits = if want == Type::Pred { 1 } else { 8 * want.bytes() };
+            let bits = if want == Type::Pred {
+                1
+            } else {
+                8 * want.bytes()
+            };
             (bits < 64 && x >> bits != 0).then(|| format!("the constant {x:#x}"))
         }
     }

@@ -31,7 +31,10 @@ pub(crate) fn judge(kernel: &Kernel, found: &mut Findings) {
         if let Some(alias) = tile.alias
             && alias.index() >= kernel.tiles.len()
         {
-            let text = format!("tile {} shares bytes with {alias}, which is not declared", tile.name);
+            let text = format!(
+                "tile {} shares bytes with {alias}, which is not declared",
+                tile.name
+            );
             found.refuse(&REFERENCE, tile.loc, None, text);
         }
     }
@@ -73,7 +76,13 @@ fn ids(kernel: &Kernel, stmt: &Stmt, missing: &mut Vec<String>) {
     let op = match &stmt.kind {
         StmtKind::Op(op) => op,
         StmtKind::If { cond, .. } | StmtKind::While { cond, .. } => return reg((*cond).into()),
-        StmtKind::For { var, from, to, step, .. } => {
+        StmtKind::For {
+            var,
+            from,
+            to,
+            step,
+            ..
+        } => {
             return [(*var).into(), *from, *to, *step].into_iter().for_each(reg);
         }
         StmtKind::Elect { .. } => return,
@@ -117,22 +126,24 @@ fn params(op: &Op, facts: &Facts) -> Vec<(ParamId, Option<Type>)> {
 }
 
 fn param_misuse(kernel: &Kernel, op: &Op) -> Option<String> {
-    params(op, &Facts::of(op)).into_iter().find_map(|(p, want)| {
-        let param = kernel.params.get(p.index())?;
-        let declared = match &param.kind {
-            ParamKind::Scalar(ty) => Some(*ty),
-            ParamKind::Pointer(_) => Some(Type::U64),
-            ParamKind::TensorMap(_) => None,
-        };
-        let word = |t: Option<Type>| t.map_or("a tensor map".to_owned(), |t| t.to_string());
-        (declared != want).then(|| {
-            format!(
-                "parameter {} was declared as {}, and {} reads it as {}",
-                param.name,
-                word(declared),
-                op.name(),
-                word(want)
-            )
+    params(op, &Facts::of(op))
+        .into_iter()
+        .find_map(|(p, want)| {
+            let param = kernel.params.get(p.index())?;
+            let declared = match &param.kind {
+                ParamKind::Scalar(ty) => Some(*ty),
+                ParamKind::Pointer(_) => Some(Type::U64),
+                ParamKind::TensorMap(_) => None,
+            };
+            let word = |t: Option<Type>| t.map_or("a tensor map".to_owned(), |t| t.to_string());
+            (declared != want).then(|| {
+                format!(
+                    "parameter {} was declared as {}, and {} reads it as {}",
+                    param.name,
+                    word(declared),
+                    op.name(),
+                    word(want)
+                )
+            })
         })
-    })
 }

@@ -53,14 +53,25 @@ pub(crate) fn judge<'k>(case: &Case<'k>, found: &mut Findings<'k>) {
                 let text = "setmaxnreg stands at the top of a role; this one is inside a loop or a condition";
                 found.refuse(&PLACE, loc, role, text);
             }
-            requests.push(Request { role, loc, count, grow });
+            requests.push(Request {
+                role,
+                loc,
+                count,
+                grow,
+            });
         }
     }
     if requests.is_empty() {
         return;
     }
-    let threads = kernel.roles.iter().map(|r| 32 * u64::from(r.warps)).sum::<u64>();
-    let entry = case.target.entry_registers(threads.min(u64::from(u32::MAX)) as u32);
+    let threads = kernel
+        .roles
+        .iter()
+        .map(|r| 32 * u64::from(r.warps))
+        .sum::<u64>();
+    let entry = case
+        .target
+        .entry_registers(threads.min(u64::from(u32::MAX)) as u32);
     let mut total = 0u64;
     let mut parts = Vec::new();
     for (i, role) in kernel.roles.iter().enumerate() {

@@ -91,7 +91,13 @@ fn bad_coords(op: &OpSite, name: &str, decl: &TensorMapDecl) -> Option<String> {
     })
 }
 
-fn copy(name: &str, decl: &TensorMapDecl, tile: &Tile, v: &View, refuse: &mut dyn FnMut(&Rule, String)) {
+fn copy(
+    name: &str,
+    decl: &TensorMapDecl,
+    tile: &Tile,
+    v: &View,
+    refuse: &mut dyn FnMut(&Rule, String),
+) {
     let layout = &tile.layout;
     if decl.swizzle != layout.swizzle || decl.dtype.bytes() != layout.element as usize {
         let text = format!(

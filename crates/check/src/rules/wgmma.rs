@@ -48,7 +48,8 @@ fn issuer(case: &Case, op: &OpSite) -> Option<String> {
         Some(r) => &roles[r.index()..=r.index()],
         None => &roles[..],
     };
-    let broken = |r: &&warpline_ir::Role| !(r.first_warp.is_multiple_of(4) && r.warps.is_multiple_of(4));
+    let broken =
+        |r: &&warpline_ir::Role| !(r.first_warp.is_multiple_of(4) && r.warps.is_multiple_of(4));
     if let Some(role) = issuers.iter().find(broken) {
         return Some(format!(
             "{name} is issued by whole warpgroups; role {} is {} warps from warp {} on",
@@ -59,9 +60,15 @@ fn issuer(case: &Case, op: &OpSite) -> Option<String> {
         return None;
     }
     let split = op.site.split.map_or(String::new(), |s| {
-        format!("; the {} at {} parts them", s.what, case.kernel.locs.show(s.loc))
+        format!(
+            "; the {} at {} parts them",
+            s.what,
+            case.kernel.locs.show(s.loc)
+        )
     });
-    Some(format!("{name} is reached by all four warps of a warpgroup together{split}"))
+    Some(format!(
+        "{name} is reached by all four warps of a warpgroup together{split}"
+    ))
 }
 
 fn operands(case: &Case, o: &Wgmma, refuse: &mut dyn FnMut(&Rule, String)) {
@@ -85,7 +92,10 @@ fn bad_operand(case: &Case, v: &View, major: Major, dtype: DType) -> Option<Stri
     let l = &tile.layout;
     let name = &tile.name;
     if tile.dtype != dtype {
-        return Some(format!("wgmma reads {dtype} here; tile {name} is {}", tile.dtype));
+        return Some(format!(
+            "wgmma reads {dtype} here; tile {name} is {}",
+            tile.dtype
+        ));
     }
     if l.swizzle == Swizzle::None {
         return Some(format!("wgmma reads swizzled tiles; tile {name} is plain"));

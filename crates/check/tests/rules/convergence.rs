@@ -9,7 +9,14 @@ const ALL_LANES: Operand = Operand::Imm(0xffff_ffff);
 
 fn under(k: &mut Kit, cond: RegId, op: impl Into<Op>) {
     let then = Block(vec![k.op(11, op)]);
-    let stmt = k.stmt(10, StmtKind::If { cond, then, other: Block::default() });
+    let stmt = k.stmt(
+        10,
+        StmtKind::If {
+            cond,
+            then,
+            other: Block::default(),
+        },
+    );
     k.run(0, stmt);
 }
 
@@ -27,7 +34,12 @@ fn an_aligned_op_under_a_condition_of_lanes_is_refused() {
     let cond = k.lane_pred();
     under(&mut k, cond, CtaSync);
     let text = k.refused("R15.warp", 11);
-    assert!(text.contains("cta_sync is reached by all lanes of a warp together; the if at kernel.rs:10 parts them"), "{text}");
+    assert!(
+        text.contains(
+            "cta_sync is reached by all lanes of a warp together; the if at kernel.rs:10 parts them"
+        ),
+        "{text}"
+    );
 }
 
 #[test]
@@ -70,7 +82,13 @@ fn a_full_mask_in_part_of_a_warp_is_refused() {
 fn a_part_mask_in_part_of_a_warp_passes() {
     let mut k = Kit::one();
     let cond = k.lane_pred();
-    under(&mut k, cond, WarpSync { mask: Operand::Imm(0x1f) });
+    under(
+        &mut k,
+        cond,
+        WarpSync {
+            mask: Operand::Imm(0x1f),
+        },
+    );
     k.passes();
 }
 
@@ -78,9 +96,21 @@ fn a_part_mask_in_part_of_a_warp_passes() {
 fn an_elect_in_part_of_a_warp_is_refused() {
     let mut k = Kit::one();
     let cond = k.lane_pred();
-    let elect = k.stmt(11, StmtKind::Elect { body: Block::default() });
+    let elect = k.stmt(
+        11,
+        StmtKind::Elect {
+            body: Block::default(),
+        },
+    );
     let then = Block(vec![elect]);
-    let stmt = k.stmt(10, StmtKind::If { cond, then, other: Block::default() });
+    let stmt = k.stmt(
+        10,
+        StmtKind::If {
+            cond,
+            then,
+            other: Block::default(),
+        },
+    );
     k.run(0, stmt);
     k.refused("R15.elect", 11);
 }
@@ -88,8 +118,18 @@ fn an_elect_in_part_of_a_warp_is_refused() {
 #[test]
 fn an_elect_inside_an_elect_passes() {
     let mut k = Kit::one();
-    let inner = k.stmt(11, StmtKind::Elect { body: Block::default() });
-    let stmt = k.stmt(10, StmtKind::Elect { body: Block(vec![inner]) });
+    let inner = k.stmt(
+        11,
+        StmtKind::Elect {
+            body: Block::default(),
+        },
+    );
+    let stmt = k.stmt(
+        10,
+        StmtKind::Elect {
+            body: Block(vec![inner]),
+        },
+    );
     k.run(0, stmt);
     k.passes();
 }
@@ -100,9 +140,26 @@ fn by_index(which: Special, shift: u64, op: impl Into<Op>) -> Kit {
     let (index, group, cond) = (k.reg(Type::U32), k.reg(Type::U32), k.reg(Type::Pred));
     let ty = Type::U32;
     k.push(7, ReadSpecial { dst: index, which });
-    k.push(8, bits::Shr { ty, dst: group, a: index.into(), b: Operand::Imm(shift) });
+    k.push(
+        8,
+        bits::Shr {
+            ty,
+            dst: group,
+            a: index.into(),
+            b: Operand::Imm(shift),
+        },
+    );
     let (a, b, cmp) = (group.into(), Operand::Imm(0), compare::Cmp::Eq);
-    k.push(9, compare::Setp { cmp, ty, dst: cond, a, b });
+    k.push(
+        9,
+        compare::Setp {
+            cmp,
+            ty,
+            dst: cond,
+            a,
+            b,
+        },
+    );
     under(&mut k, cond, op);
     k
 }
@@ -126,7 +183,15 @@ fn a_vote_agrees_in_a_warp_and_a_shuffle_from_one_lane_too() {
     use warpline_ir::ops::warp::{Shuffle, ShuffleMode, Vote, VoteMode};
     let mut k = Kit::one();
     let (src, dst) = (k.lane_pred(), k.reg(Type::Pred));
-    k.push(9, Vote { mode: VoteMode::Any, dst, src: src.into(), mask: ALL_LANES });
+    k.push(
+        9,
+        Vote {
+            mode: VoteMode::Any,
+            dst,
+            src: src.into(),
+            mask: ALL_LANES,
+        },
+    );
     under(&mut k, dst, CtaSync);
     k.passes();
 
@@ -143,7 +208,16 @@ fn a_vote_agrees_in_a_warp_and_a_shuffle_from_one_lane_too() {
     };
     k.push(8, shuffle);
     let (a, b, cmp) = (same.into(), Operand::Imm(0), compare::Cmp::Eq);
-    k.push(9, compare::Setp { cmp, ty: Type::U32, dst: cond, a, b });
+    k.push(
+        9,
+        compare::Setp {
+            cmp,
+            ty: Type::U32,
+            dst: cond,
+            a,
+            b,
+        },
+    );
     under(&mut k, cond, CtaSync);
     k.passes();
 }

@@ -28,7 +28,14 @@ fn a_register_written_on_one_way_of_two_is_refused() {
     let (x, y, cond) = (k.reg(Type::U32), k.reg(Type::U32), k.value(Type::Pred));
     let write = k.op(11, mov(x, ONE));
     let then = Block(vec![write]);
-    let stmt = k.stmt(10, StmtKind::If { cond, then, other: Block::default() });
+    let stmt = k.stmt(
+        10,
+        StmtKind::If {
+            cond,
+            then,
+            other: Block::default(),
+        },
+    );
     k.run(0, stmt);
     k.push(13, mov(y, x));
     k.refused("S.defined", 13);
@@ -49,7 +56,12 @@ fn a_register_written_on_both_ways_passes() {
 #[test]
 fn a_register_that_only_a_loop_writes_is_refused_after_it() {
     let mut k = Kit::one();
-    let (x, y, var, n) = (k.reg(Type::U32), k.reg(Type::U32), k.reg(Type::U32), k.value(Type::U32));
+    let (x, y, var, n) = (
+        k.reg(Type::U32),
+        k.reg(Type::U32),
+        k.reg(Type::U32),
+        k.value(Type::U32),
+    );
     let body = Block(vec![k.op(11, mov(x, ONE))]);
     let kind = StmtKind::For {
         var,
@@ -75,7 +87,14 @@ fn the_head_of_a_while_runs_at_least_once() {
         src: Operand::Imm(0),
     };
     let head = Block(vec![k.op(11, mov(x, ONE)), k.op(11, set)]);
-    let stmt = k.stmt(10, StmtKind::While { head, cond, body: Block::default() });
+    let stmt = k.stmt(
+        10,
+        StmtKind::While {
+            head,
+            cond,
+            body: Block::default(),
+        },
+    );
     k.run(0, stmt);
     k.push(13, mov(y, x));
     k.passes();

@@ -37,7 +37,10 @@ fn a_stage_that_is_not_there_is_refused() {
     let op = load(&mut k, place(t, 2, 0));
     k.push(10, op);
     let text = k.refused("S.stage", 10);
-    assert!(text.contains("tile x has 2 stages; there is no stage 2"), "{text}");
+    assert!(
+        text.contains("tile x has 2 stages; there is no stage 2"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -64,16 +67,36 @@ fn a_view_outside_its_tile_is_refused() {
     let mut src = view(t, 64, 64);
     src.row = 8;
     let coords = vec![Operand::Imm(0); 2];
-    k.push(10, tensor::TensorStore { map, src, coords, hint: None });
+    k.push(
+        10,
+        tensor::TensorStore {
+            map,
+            src,
+            coords,
+            hint: None,
+        },
+    );
     let text = k.refused("S.view", 10);
-    assert!(text.contains("64×64; a view of 64×64 at row 8, column 0"), "{text}");
+    assert!(
+        text.contains("64×64; a view of 64×64 at row 8, column 0"),
+        "{text}"
+    );
 }
 
 #[test]
 fn a_barrier_that_is_not_there_is_refused() {
     let mut k = Kit::one();
     let b = k.barrier(5, "full", 4);
-    k.push(10, mbarrier::MbarrierInit { bar: bar(b, 4), count: 1 });
+    k.push(
+        10,
+        mbarrier::MbarrierInit {
+            bar: bar(b, 4),
+            count: 1,
+        },
+    );
     let text = k.refused("S.barrier", 10);
-    assert!(text.contains("full has 4 mbarriers; there is no index 4"), "{text}");
+    assert!(
+        text.contains("full has 4 mbarriers; there is no index 4"),
+        "{text}"
+    );
 }

@@ -101,12 +101,22 @@ impl Kit {
     }
 
     /// A tile behind all others.
-    pub(crate) fn tile(&mut self, line: u32, name: &str, layout: TileLayout, stages: u32) -> TileId {
+    pub(crate) fn tile(
+        &mut self,
+        line: u32,
+        name: &str,
+        layout: TileLayout,
+        stages: u32,
+    ) -> TileId {
         let loc = self.loc(line);
         let offset = self.0.shared_bytes.next_multiple_of(layout.swizzle.align());
         self.0.tiles.push(Tile {
             name: name.to_owned(),
-            dtype: if layout.element == 2 { DType::Bf16 } else { DType::F32 },
+            dtype: if layout.element == 2 {
+                DType::Bf16
+            } else {
+                DType::F32
+            },
             layout,
             stages,
             offset,
@@ -190,7 +200,10 @@ impl Kit {
     #[track_caller]
     pub(crate) fn refused(self, code: &str, line: u32) -> String {
         let all = self.refusals();
-        let seen: Vec<_> = all.iter().map(|r| (r.code(), r.at.map(|f| f.line))).collect();
+        let seen: Vec<_> = all
+            .iter()
+            .map(|r| (r.code(), r.at.map(|f| f.line)))
+            .collect();
         assert_eq!(seen, [(code, Some(line))], "{all:#?}");
         all[0].to_string()
     }

@@ -62,5 +62,8 @@ fn sides_that_differ_are_refused() {
     k.run(0, arrive);
     k.run(1, sync);
     let text = k.refused("R10.same", 11);
-    assert!(text.contains("ready has 256 at kernel.rs:10 and 128 here"), "{text}");
+    assert!(
+        text.contains("ready has 256 at kernel.rs:10 and 128 here"),
+        "{text}"
+    );
 }

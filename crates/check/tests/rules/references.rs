@@ -7,22 +7,44 @@ fn an_undeclared_register_is_refused() {
     let mut k = Kit::one();
     let dst = k.reg(Type::U32);
     let src = RegId(7).into();
-    k.push(20, arith::Mov { ty: Type::U32, dst, src });
+    k.push(
+        20,
+        arith::Mov {
+            ty: Type::U32,
+            dst,
+            src,
+        },
+    );
     let text = k.refused("S.reference", 20);
-    assert_eq!(text, "kernel.rs:20, role all: %7 is used and not declared [S.reference]");
+    assert_eq!(
+        text,
+        "kernel.rs:20, role all: %7 is used and not declared [S.reference]"
+    );
 }
 
 #[test]
 fn an_undeclared_barrier_is_refused() {
     let mut k = Kit::one();
-    k.push(21, mbarrier::MbarrierInit { bar: bar(BarId(0), 0), count: 1 });
+    k.push(
+        21,
+        mbarrier::MbarrierInit {
+            bar: bar(BarId(0), 0),
+            count: 1,
+        },
+    );
     k.refused("S.reference", 21);
 }
 
 #[test]
 fn an_undeclared_named_barrier_is_refused() {
     let mut k = Kit::one();
-    k.push(22, control::NamedSync { bar: NamedId(3), threads: 128 });
+    k.push(
+        22,
+        control::NamedSync {
+            bar: NamedId(3),
+            threads: 128,
+        },
+    );
     k.refused("S.reference", 22);
 }
 
@@ -37,7 +59,13 @@ fn an_undeclared_tile_and_tensor_map_are_refused() {
     };
     k.push(23, store);
     let codes: Vec<_> = k.refusals().iter().map(|r| r.text.clone()).collect();
-    assert_eq!(codes, ["tile0 is used and not declared", "param0 is used and not declared"]);
+    assert_eq!(
+        codes,
+        [
+            "tile0 is used and not declared",
+            "param0 is used and not declared"
+        ]
+    );
 }
 
 #[test]
@@ -62,7 +90,14 @@ fn a_parameter_read_as_something_else_is_refused() {
     let mut k = Kit::one();
     let param = k.param(3, "n", ParamKind::Scalar(Type::U32));
     let dst = k.reg(Type::F32);
-    k.push(25, special::ReadParam { dst, param, ty: Type::F32 });
+    k.push(
+        25,
+        special::ReadParam {
+            dst,
+            param,
+            ty: Type::F32,
+        },
+    );
     let text = k.refused("S.param", 25);
     assert!(text.contains("parameter n was declared as u32"), "{text}");
 }

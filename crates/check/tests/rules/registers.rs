@@ -21,8 +21,14 @@ fn budgets_that_fit_pass() {
 #[test]
 fn budgets_that_ptxas_takes_and_the_machine_does_not_are_refused() {
     let text = three([(32, false), (240, true), (240, true)]).refused("R9.pool", 12);
-    assert!(text.contains("384 threads enters with 168 registers each, 64512 in all"), "{text}");
-    assert!(text.contains("ask for 65536 (load 128 × 32, ping 128 × 240, pong 128 × 240)"), "{text}");
+    assert!(
+        text.contains("384 threads enters with 168 registers each, 64512 in all"),
+        "{text}"
+    );
+    assert!(
+        text.contains("ask for 65536 (load 128 × 32, ping 128 × 240, pong 128 × 240)"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -35,7 +41,10 @@ fn a_dropped_decrease_is_refused() {
 #[test]
 fn a_count_that_is_no_multiple_of_eight_is_refused() {
     let text = three([(30, false), (232, true), (232, true)]).refused("R9.count", 10);
-    assert!(text.contains("multiple of 8 from 24 to 256, not 30"), "{text}");
+    assert!(
+        text.contains("multiple of 8 from 24 to 256, not 30"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -57,17 +66,32 @@ fn an_increase_that_lowers_is_refused() {
 #[test]
 fn part_of_a_warpgroup_is_refused() {
     let mut k = Kit::new(&[("load", 2), ("math", 6)]);
-    let stmt = k.op(10, SetMaxRegs { count: 24, grow: false });
+    let stmt = k.op(
+        10,
+        SetMaxRegs {
+            count: 24,
+            grow: false,
+        },
+    );
     k.run(0, stmt);
     let text = k.refused("R9.warpgroup", 10);
-    assert!(text.contains("role load is 2 warps from warp 0 on"), "{text}");
+    assert!(
+        text.contains("role load is 2 warps from warp 0 on"),
+        "{text}"
+    );
 }
 
 #[test]
 fn setmaxnreg_under_a_condition_is_refused() {
     let mut k = Kit::one();
     let cond = k.value(Type::Pred);
-    let inner = k.op(11, SetMaxRegs { count: 24, grow: false });
+    let inner = k.op(
+        11,
+        SetMaxRegs {
+            count: 24,
+            grow: false,
+        },
+    );
     let kind = StmtKind::If {
         cond,
         then: Block(vec![inner]),

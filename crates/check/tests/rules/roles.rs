@@ -34,5 +34,8 @@ fn a_gap_between_roles_is_refused() {
 #[test]
 fn more_threads_than_a_cta_has_are_refused() {
     let text = Kit::new(&[("a", 20), ("b", 16)]).refused("S.threads", 1);
-    assert!(text.contains("at most 1024 threads; the roles have 1152"), "{text}");
+    assert!(
+        text.contains("at most 1024 threads; the roles have 1152"),
+        "{text}"
+    );
 }

@@ -16,7 +16,10 @@ fn too_much_shared_memory_is_refused() {
     k.tile(5, "a", swizzled(128), 14);
     k.tile(6, "b", swizzled(128), 1);
     let text = k.refused("R12.size", 5);
-    assert!(text.contains("232448 bytes of shared memory; the kernel needs 245760"), "{text}");
+    assert!(
+        text.contains("232448 bytes of shared memory; the kernel needs 245760"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -49,7 +52,10 @@ fn rows_that_are_no_whole_spans_are_refused() {
     };
     k.tile(5, "a", layout, 1);
     let text = k.refused("R12.tile", 5);
-    assert!(text.contains("a multiple of 128 bytes; those of a have 96"), "{text}");
+    assert!(
+        text.contains("a multiple of 128 bytes; those of a have 96"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -67,7 +73,10 @@ fn a_tile_off_its_swizzle_pattern_is_refused() {
     k.0.tiles[tile.index()].offset = 512;
     k.0.shared_bytes += 512;
     let text = k.refused("R12.align", 5);
-    assert!(text.contains("a multiple of 1024 bytes; a starts at 512"), "{text}");
+    assert!(
+        text.contains("a multiple of 1024 bytes; a starts at 512"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -103,7 +112,10 @@ fn tiles_that_lie_on_one_another_are_refused() {
     let b = k.tile(6, "b", swizzled(64), 1);
     k.0.tiles[b.index()].offset = 0;
     let text = k.refused("R12.overlap", 6);
-    assert!(text.contains("b (bytes 0 to 8192) lies on a (bytes 0 to 8192, kernel.rs:5)"), "{text}");
+    assert!(
+        text.contains("b (bytes 0 to 8192) lies on a (bytes 0 to 8192, kernel.rs:5)"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -35,19 +35,30 @@ fn load(decl: TensorMapDecl, change: impl FnOnce(&mut View), coords: usize) -> K
 #[test]
 fn a_box_that_fills_its_view_passes() {
     load(map(&[64, 128], Swizzle::B128), |_| {}, 2).passes();
-    load(map(&[64, 64], Swizzle::B128), |v| (v.row, v.rows) = (64, 64), 2).passes();
+    load(
+        map(&[64, 64], Swizzle::B128),
+        |v| (v.row, v.rows) = (64, 64),
+        2,
+    )
+    .passes();
 }
 
 #[test]
 fn a_box_the_hardware_does_not_take_is_refused_where_it_is_declared() {
     let text = load(map(&[64, 300], Swizzle::B128), |_| {}, 2).refused("R13.map", 7);
-    assert!(text.contains("1 to 256 elements; dimension 1 has 300"), "{text}");
+    assert!(
+        text.contains("1 to 256 elements; dimension 1 has 300"),
+        "{text}"
+    );
 }
 
 #[test]
 fn a_box_of_other_bytes_than_its_view_is_refused() {
     let text = load(map(&[64, 64], Swizzle::B128), |_| {}, 2).refused("R13.bytes", 10);
-    assert!(text.contains("8192 bytes; the view of tile a has 16384"), "{text}");
+    assert!(
+        text.contains("8192 bytes; the view of tile a has 16384"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -58,7 +69,10 @@ fn another_swizzle_than_the_tile_is_refused() {
 #[test]
 fn a_coordinate_too_few_is_refused() {
     let text = load(map(&[64, 128], Swizzle::B128), |_| {}, 1).refused("R13.coords", 10);
-    assert!(text.contains("2 coordinates and 0 offsets, not 1 and 0"), "{text}");
+    assert!(
+        text.contains("2 coordinates and 0 offsets, not 1 and 0"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -88,6 +102,14 @@ fn a_store_through_an_im2col_map_is_refused() {
     };
     let map = k.param(7, "a", ParamKind::TensorMap(decl));
     let (src, coords) = (view(tile, 128, 64), vec![Operand::Imm(0); 4]);
-    k.push(10, TensorStore { map, src, coords, hint: None });
+    k.push(
+        10,
+        TensorStore {
+            map,
+            src,
+            coords,
+            hint: None,
+        },
+    );
     k.refused("R13.mode", 10);
 }

@@ -28,7 +28,12 @@ fn every_refusal_is_told_at_once() {
     let refusals = check(k.0, &Target::SM_90A).unwrap_err();
     let codes: Vec<_> = refusals.refusals.iter().map(|r| r.code()).collect();
     assert_eq!(codes, ["S.role-warps", "S.role-name", "R8.size"]);
-    assert!(refusals.to_string().starts_with("kernel kit: kernel.rs:1, role a: "), "{refusals}");
+    assert!(
+        refusals
+            .to_string()
+            .starts_with("kernel kit: kernel.rs:1, role a: "),
+        "{refusals}"
+    );
 }
 
 #[test]

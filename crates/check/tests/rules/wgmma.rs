@@ -43,7 +43,15 @@ fn a_shape_that_does_not_exist_is_refused() {
 #[test]
 fn a_plain_tile_is_refused() {
     product(ONE, |k, op| {
-        let b = k.tile(7, "c", TileLayout { element: 2, ..plain(64, 64) }, 1);
+        let b = k.tile(
+            7,
+            "c",
+            TileLayout {
+                element: 2,
+                ..plain(64, 64)
+            },
+            1,
+        );
         op.b = view(b, 64, 16);
     })
     .refused("R14.operand", 10);
@@ -70,7 +78,10 @@ fn a_view_off_the_atom_is_refused() {
 #[test]
 fn a_role_that_is_no_warpgroup_is_refused() {
     let text = product(&[("math", 2)], |_, _| {}).refused("R14.warpgroup", 10);
-    assert!(text.contains("role math is 2 warps from warp 0 on"), "{text}");
+    assert!(
+        text.contains("role math is 2 warps from warp 0 on"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -115,7 +126,12 @@ fn a_sum_of_no_products_is_chosen_by_a_predicate() {
     let sum = |chosen: bool| {
         let mut k = Kit::new(ONE);
         let tile = k.tile(5, "a", swizzled(64), 1);
-        let (cond, zero, x, dst) = (k.value(Type::Pred), k.value(Type::F32), k.reg(Type::F32), k.reg(Type::F32));
+        let (cond, zero, x, dst) = (
+            k.value(Type::Pred),
+            k.value(Type::F32),
+            k.reg(Type::F32),
+            k.reg(Type::F32),
+        );
         let mut d = vec![x];
         d.extend((0..3).map(|_| k.reg(Type::F32)));
         let op = Wgmma {
@@ -128,11 +144,27 @@ fn a_sum_of_no_products_is_chosen_by_a_predicate() {
             scale_d: cond.into(),
         };
         let then = Block(vec![k.op(9, op)]);
-        let stmt = k.stmt(8, StmtKind::If { cond, then, other: Block::default() });
+        let stmt = k.stmt(
+            8,
+            StmtKind::If {
+                cond,
+                then,
+                other: Block::default(),
+            },
+        );
         k.run(0, stmt);
         let (ty, a, b) = (Type::F32, x.into(), zero.into());
         let cond = if chosen { cond.into() } else { Operand::Imm(1) };
-        k.push(10, Select { ty, dst, cond, a, b });
+        k.push(
+            10,
+            Select {
+                ty,
+                dst,
+                cond,
+                a,
+                b,
+            },
+        );
         k
     };
     sum(true).passes();

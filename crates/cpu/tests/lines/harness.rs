@@ -50,7 +50,7 @@ pub fn run(
     grid: u32,
     inputs: &[Input],
     options: &Options,
-) -> Result<Vec<Vec<u8>>, RunError> {
+) -> Result<Vec<Vec<u8>>, Box<RunError>> {
     let mut memory = Memory::new();
     let mut outputs = Vec::new();
     let args = inputs

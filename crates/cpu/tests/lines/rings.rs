@@ -24,33 +24,31 @@ fn line(l: Line) -> Kernel {
     Kernel::build("line", |k| {
         let (n, out) = (k.param::<u32>("n"), k.pointer::<u32>("out"));
         let mut ring = k.ring("numbers", l.stages, |s| s.plain::<u32>(l.producers, 32));
-        ring = if l.consumers_dealt {
-            ring.dealt()
-        } else {
-            ring.shared()
+        ring = if l.consumers_dealt { ring.dealt() } else { ring.shared() };
+        ring = if l.producers_dealt { ring.dealt_producers() } else { ring.joint() };
+        let names = |who: &str, of| (0..of).map(|i| format!("{who}{i}")).collect::<Vec<_>>();
+        let (producers, consumers) = (names("produce", l.producers), names("consume", l.consumers));
+        // Dealt slots are taken in turn; a single role needs none.
+        let turn = |name: &str, roles: &[String], dealt: bool| {
+            let roles: Vec<&str> = roles.iter().map(String::as_str).collect();
+            (dealt && roles.len() > 1).then(|| k.turn(name, roles))
         };
-        ring = if l.producers_dealt {
-            ring.dealt_producers()
-        } else {
-            ring.joint()
+        let fill = turn("fill", &producers, l.producers_dealt);
+        let drain = turn("drain", &consumers, l.consumers_dealt);
+        let mine = |t: Reg<u32>, turn: Option<Turn>, who: usize, of: u32, take: &dyn Fn()| match turn {
+            Some(_) => if_else((t % of).eq(who as u32), take, || ring.skip(1)),
+            None => take(),
         };
-        let mine = |t: Reg<u32>, who: u32, of: u32, dealt: bool, take: &dyn Fn()| {
-            if dealt && of > 1 {
-                if_else((t % of).eq(who), take, || ring.skip(1));
-            } else {
-                take();
-            }
-        };
-        for p in 0..l.producers {
-            k.role(&format!("produce{p}")).warps(1).body(|| {
+        for (p, name) in producers.iter().enumerate() {
+            k.role(name).warps(1).body(|| {
                 steps(n).each(|t| {
-                    mine(t, p, l.producers, l.producers_dealt, &|| {
-                        let slot = ring.acquire();
-                        let rows = if l.producers_dealt {
-                            0..l.producers
-                        } else {
-                            p..p + 1
+                    mine(t, fill, p, l.producers, &|| {
+                        let slot = match fill {
+                            Some(turn) => turn.hold(|| ring.acquire()),
+                            None => ring.acquire(),
                         };
+                        let p = p as u32;
+                        let rows = if l.producers_dealt { 0..l.producers } else { p..p + 1 };
                         for row in rows {
                             slot.store(row, lane_id(), t * 1000 + row * 100 + lane_id());
                         }
@@ -59,22 +57,21 @@ fn line(l: Line) -> Kernel {
                 });
             });
         }
-        for c in 0..l.consumers {
+        for (c, name) in consumers.iter().enumerate() {
             // Consumers of two warps: arrivals are per warp.
-            k.role(&format!("consume{c}")).warps(2).body(|| {
+            k.role(name).warps(2).body(|| {
                 steps(n).each(|t| {
-                    mine(t, c, l.consumers, l.consumers_dealt, &|| {
-                        let slot = ring.wait();
+                    mine(t, drain, c, l.consumers, &|| {
+                        let slot = match drain {
+                            Some(turn) => turn.hold(|| ring.wait()),
+                            None => ring.wait(),
+                        };
                         let mut sum = slot.load(0u32, lane_id());
                         for row in 1..l.producers {
                             sum = sum + slot.load(row, lane_id());
                         }
                         slot.release();
-                        let row = if l.consumers_dealt {
-                            t
-                        } else {
-                            t * l.consumers + c
-                        };
+                        let row = if l.consumers_dealt { t } else { t * l.consumers + c as u32 };
                         let at = (row * 2 + warp_in_role()) * 32 + lane_id();
                         out.store(at, sum);
                     });
@@ -238,4 +235,38 @@ fn a_line_of_four_roles() {
             assert_eq!(run_words(&kernel, 1, &inputs, &options), want);
         }
     }
+}
+
+/// Dealt slots without a turn: a consumer that skips runs a round ahead, where
+/// the parity it waits for is the one of the round before.
+#[test]
+fn dealing_without_a_turn_is_found() {
+    let kernel = Kernel::build("no_turn", |k| {
+        let (n, out) = (k.param::<u32>("n"), k.pointer::<u32>("out"));
+        let ring = k.ring("numbers", 1, |s| s.vector::<u32>(32)).dealt();
+        k.role("produce").body(|| {
+            steps(n).each(|t| {
+                let slot = ring.acquire();
+                slot.store(0u32, lane_id(), t);
+                slot.commit();
+            });
+        });
+        for c in 0..2 {
+            k.role(["one", "two"][c as usize]).body(|| {
+                steps(n).each(|t| {
+                    let take = || {
+                        let slot = ring.wait();
+                        let x = slot.load(0u32, lane_id());
+                        slot.release();
+                        out.store(t * 32 + lane_id(), x);
+                    };
+                    if_else((t & 1).eq(c), take, || ring.skip(1));
+                });
+            });
+        }
+    })
+    .expect("a kernel that builds");
+    let late = &timings(0)[1];
+    let inputs = [Input::U32(4), Input::Output(512)];
+    assert!(crate::harness::run(&kernel, 1, &inputs, late).is_err());
 }

@@ -14,7 +14,7 @@ fn late() -> Options {
 }
 
 #[track_caller]
-fn fails(kernel: &Kernel, inputs: &[Input], options: &Options) -> RunError {
+fn fails(kernel: &Kernel, inputs: &[Input], options: &Options) -> Box<RunError> {
     match run(kernel, 1, inputs, options) {
         Ok(_) => panic!("found nothing under {}", options.timing),
         Err(e) => e,

@@ -88,8 +88,8 @@ impl Builder {
 
     /// An ordered hand-over between roles.
     #[track_caller]
-    pub fn turn<const N: usize>(self, name: &str, roles: [&str; N]) -> Turn {
-        Turn::new(name, &roles)
+    pub fn turn<'a>(self, name: &str, roles: impl AsRef<[&'a str]>) -> Turn {
+        Turn::new(name, roles.as_ref())
     }
 
     /// An array of mbarriers (raw layer). Initialised at the start of the

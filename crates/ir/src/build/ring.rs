@@ -13,6 +13,12 @@
 //! | `full` | one per producing thread, or per warp of a producing role; of all producers (`joint`), or of the one whose slot it is (`dealt`) |
 //! | `empty` | one per warp of each consumer (`shared`), or of the one whose slot it is (`dealt`); from every CTA of the cluster if the slot is multicast |
 
+//!
+//! In a dealt ring a role passes over slots that it never looks at, so nothing
+//! but the order of the roles keeps it from running a whole round ahead, where
+//! the parity it waits for is the one of the round before. Deal slots under a
+//! [`Turn`](super::Turn): `turn.hold(|| ring.wait())`.
+
 use super::flow::{elect_lane, if_, select};
 use super::raw::{BarHandle, Map, fence_async};
 use super::reg::{Coord, Reg, Value, Var};
@@ -256,7 +262,7 @@ impl<L: RingTiles> Ring<L> {
         self.declare(Side::Consume, Discipline::Together)
     }
 
-    /// Each slot goes to one consumer; the others [`skip`](Self::skip) it.
+    /// Each slot goes to one consumer, under a [`Turn`](super::Turn); the others [`skip`](Self::skip) it.
     pub fn dealt(self) -> Self {
         self.declare(Side::Consume, Discipline::Dealt)
     }
@@ -266,7 +272,7 @@ impl<L: RingTiles> Ring<L> {
         self.declare(Side::Produce, Discipline::Together)
     }
 
-    /// Each slot is filled by one producer; the others [`skip`](Self::skip) it.
+    /// Each slot is filled by one producer, under a [`Turn`](super::Turn); the others [`skip`](Self::skip) it.
     pub fn dealt_producers(self) -> Self {
         self.declare(Side::Produce, Discipline::Dealt)
     }

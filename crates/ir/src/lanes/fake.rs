@@ -199,7 +199,10 @@ impl Machine for Warp {
 }
 
 fn nothing<T>() -> Result<T, Fault> {
-    Err(Fault::new(FaultKind::OutOfBounds, "this warp has only registers"))
+    Err(Fault::new(
+        FaultKind::OutOfBounds,
+        "this warp has only registers",
+    ))
 }
 
 /// The PTX of an op, one line per instruction; constants in registers and temporaries are `%t0`, `%t1`, ….

@@ -24,6 +24,8 @@ pub trait Narrow: Lane {
     fn round_f64(x: f64) -> Self {
         Self::round(odd_f32(x))
     }
+    /// `self · b + c`, rounded once.
+    fn fused(self, b: Self, c: Self) -> Self;
 }
 
 impl Narrow for f16 {
@@ -31,25 +33,33 @@ impl Narrow for f16 {
     fn widen(self) -> f32 {
         let bits = u32::from(self.to_bits());
         let (sign, abs) = ((bits & 0x8000) << 16, bits & 0x7fff);
-        let normal = (abs << 13) + (112 << 23);
-        // 0.5 has the subnormals' last place, 2^-24, as its own.
-        let subnormal = (f32::from_bits(0.5f32.to_bits() + abs) - 0.5).to_bits();
-        let special = abs << 13 | 0xff << 23;
-        let wide = if abs < 0x0400 { subnormal } else { normal };
-        let wide = if abs >= 0x7c00 { special } else { wide };
-        f32::from_bits(sign | wide)
+        // Its bits read as an f32 are 2^-112 of the number, subnormals too.
+        let wide = (f32::from_bits(abs << 13) * f32::from_bits((127 + 112) << 23)).to_bits();
+        let special = if abs >= 0x7c00 { 0xff << 23 } else { 0 };
+        f32::from_bits(sign | wide | special)
     }
 
     #[inline]
     fn round(x: f32) -> Self {
         let bits = x.to_bits();
         let (sign, abs) = (bits >> 16 & 0x8000, bits & 0x7fff_ffff);
-        let normal = (abs.wrapping_sub(112 << 23).wrapping_add(0xfff + (abs >> 13 & 1))) >> 13;
+        let normal = (abs
+            .wrapping_sub(112 << 23)
+            .wrapping_add(0xfff + (abs >> 13 & 1)))
+            >> 13;
         // The sum with 0.5 has the subnormals' last place, so that `f32` does the rounding.
-        let subnormal = (f32::from_bits(abs) + 0.5).to_bits().wrapping_sub(0.5f32.to_bits());
+        let subnormal = (f32::from_bits(abs) + 0.5)
+            .to_bits()
+            .wrapping_sub(0.5f32.to_bits());
         let narrow = if abs < 113 << 23 { subnormal } else { normal };
         let signed = sign | narrow.min(0x7c00);
         f16::from_bits(if abs > 0xff << 23 { 0x7fff } else { signed } as u16)
+    }
+
+    #[inline]
+    fn fused(self, b: Self, c: Self) -> Self {
+        // 11 by 11 bits, and no exponent out of range: the product is exact in f32.
+        Self::round(odd_sum_f32(self.widen() * b.widen(), c.widen()))
     }
 }
 
@@ -66,18 +76,34 @@ impl Narrow for bf16 {
         let nan = bits & 0x7fff_ffff > 0xff << 23;
         bf16::from_bits(if nan { 0x7fff } else { near } as u16)
     }
+
+    #[inline]
+    fn fused(self, b: Self, c: Self) -> Self {
+        // bf16 has the exponents of f32: only f64 holds every product.
+        let product = f64::from(self.widen()) * f64::from(b.widen());
+        Self::round_f64(odd_sum_f64(product, f64::from(c.widen())))
+    }
 }
 
 impl Tf32 {
     /// The low mantissa bits of an `f32`, which do not count.
     pub const UNUSED: u32 = (1 << 13) - 1;
 
-    /// Rounds to nearest, ties away from zero; a NaN becomes the canonical one.
+    /// Rounds to nearest, ties away from zero.
+    ///
+    /// A NaN is cut off, as the hardware does it: one whose payload lies in the
+    /// unused bits alone becomes an infinity.
     #[inline]
     pub fn round(x: f32) -> Self {
         let bits = x.to_bits();
-        let near = bits.wrapping_add(1 << 12) & !Self::UNUSED;
-        Tf32(if bits & 0x7fff_ffff > 0xff << 23 { 0x7fff_ffff } else { near })
+        let nan = bits & 0x7fff_ffff > 0xff << 23;
+        Tf32(
+            if nan {
+                bits
+            } else {
+                bits.wrapping_add(1 << 12)
+            } & !Self::UNUSED,
+        )
     }
 
     /// The number: the bits that do not count as zeros.
@@ -96,23 +122,26 @@ pub fn odd_f32(x: f64) -> f32 {
     f32::from_bits(cut | u32::from(back != x))
 }
 
-/// `a · b + c` rounded to odd: round it once more to get a fused multiply-add.
-#[inline]
-pub fn odd_mul_add(a: f32, b: f32, c: f32) -> f64 {
-    // 24 by 24 bits, and no exponent out of range: the product is exact.
-    let (product, c) = (f64::from(a) * f64::from(b), f64::from(c));
-    let sum = product + c;
-    // Knuth's two-sum: product + c = sum + error, exactly.
-    let t = sum - product;
-    let error = (product - (sum - t)) + (c - t);
-    // An inexact even sum has its odd neighbour on the error's side.
-    // The error of an infinite sum is NaN and fails both comparisons.
-    let bits = sum.to_bits();
-    let move_it = (error > 0.0 || error < 0.0) && bits & 1 == 0;
-    let outwards = (error > 0.0) == (sum > 0.0);
-    let odd = if outwards { bits.wrapping_add(1) } else { bits.wrapping_sub(1) };
-    f64::from_bits(if move_it { odd } else { bits })
+macro_rules! odd_sums {
+    ($($name:ident $t:ident),*) => {$(
+        /// The sum rounded to odd.
+        #[inline]
+        pub fn $name(a: $t, b: $t) -> $t {
+            let sum = a + b;
+            // Knuth's two-sum: a + b = sum + error, exactly.
+            let t = sum - a;
+            let error = (a - (sum - t)) + (b - t);
+            // An inexact even sum has its odd neighbour on the error's side.
+            // The error of an infinite sum is NaN, and not greater than 0.
+            let bits = sum.to_bits();
+            let inexact = error.abs() > 0.0;
+            let outwards = (error > 0.0) == (sum > 0.0);
+            let odd = if outwards { bits.wrapping_add(1) } else { bits.wrapping_sub(1) };
+            $t::from_bits(if inexact && bits & 1 == 0 { odd } else { bits })
+        }
+    )*};
 }
+odd_sums!(odd_sum_f32 f32, odd_sum_f64 f64);
 
 #[cfg(test)]
 mod tests {
@@ -142,12 +171,18 @@ mod tests {
         fn nearest(&self, n: i128, unit: i32) -> f64 {
             let abs = n.unsigned_abs();
             let top = 127 - abs.leading_zeros() as i32;
-            let drop = (top + 1 - self.precision).max(self.last_place - unit).clamp(0, 127);
+            let drop = (top + 1 - self.precision)
+                .max(self.last_place - unit)
+                .clamp(0, 127);
             let (kept, lost) = (abs >> drop, abs & ((1 << drop) - 1));
             let half = (1u128 << drop) >> 1;
             let up = drop > 0 && (lost > half || lost == half && kept & 1 == 1);
             let value = (kept + u128::from(up)) as f64 * 2f64.powi(drop + unit);
-            let value = if value > self.max { f64::INFINITY } else { value };
+            let value = if value > self.max {
+                f64::INFINITY
+            } else {
+                value
+            };
             if n < 0 { -value } else { value }
         }
     }
@@ -173,7 +208,11 @@ mod tests {
                 31 => f64::INFINITY,
                 _ => (1024.0 + f) * 2f64.powi(e - 25),
             };
-            assert_eq!(f64::from(h.widen()).to_bits(), (sign * want).to_bits(), "{bits:#06x}");
+            assert_eq!(
+                f64::from(h.widen()).to_bits(),
+                (sign * want).to_bits(),
+                "{bits:#06x}"
+            );
             assert_eq!(f16::round(h.widen()).to_bits(), bits);
         }
     }
@@ -200,7 +239,10 @@ mod tests {
                 assert_eq!(negative(x), want, "{low:#06x} {x:e}");
             }
             // Too near to the tie for an f32 to tell.
-            let (below, above) = (f64::from(tie) * (1.0 - 1e-15), f64::from(tie) * (1.0 + 1e-15));
+            let (below, above) = (
+                f64::from(tie) * (1.0 - 1e-15),
+                f64::from(tie) * (1.0 + 1e-15),
+            );
             assert_eq!(bits(T::round_f64(below)), low);
             assert_eq!(bits(T::round_f64(f64::from(tie))), even);
             assert_eq!(bits(T::round_f64(above)), low + 1);
@@ -236,14 +278,19 @@ mod tests {
         assert_eq!(round(0x3f80_3000), 0x3f80_4000);
         assert_eq!(round(0x7f7f_ffff), 0x7f80_0000);
         assert_eq!(round(0x7f80_0000), 0x7f80_0000);
-        assert_eq!(round(0x7f80_0001), 0x7fff_ffff);
+        assert_eq!(round(0xff87_78ab), 0xff87_6000);
+        assert_eq!(round(0x7f80_0001), 0x7f80_0000);
         assert_eq!(Tf32(0x3f80_1fff).widen(), 1.0);
     }
 
     #[test]
     fn odd_keeps_the_side_of_a_tie() {
         let tie = 1.0 + 2f64.powi(-24); // between 1 and the next f32
-        for (x, bits) in [(1.0, 0x3f80_0000), (tie, 0x3f80_0001), (1.0 + 1e-15, 0x3f80_0001)] {
+        for (x, bits) in [
+            (1.0, 0x3f80_0000),
+            (tie, 0x3f80_0001),
+            (1.0 + 1e-15, 0x3f80_0001),
+        ] {
             assert_eq!(odd_f32(x).to_bits(), bits);
             assert_eq!(odd_f32(-x).to_bits(), bits | 1 << 31);
         }
@@ -262,7 +309,8 @@ mod tests {
             let x = n.next().unwrap_or(0);
             let exponent = 127 - spread / 2 + (x >> 40) as u32 % spread;
             // Few mantissa bits make ties.
-            let mantissa = x as u32 & 0x7f_ffff & [!0, 0x7f_f000, 0x60_0001][(x >> 60) as usize % 3];
+            let mantissa =
+                x as u32 & 0x7f_ffff & [!0, 0x7f_f000, 0x60_0001][(x >> 60) as usize % 3];
             f32::from_bits((x >> 32) as u32 & 1 << 31 | exponent << 23 | mantissa)
         };
         for spread in [4, 30, 60, 252] {
@@ -273,16 +321,29 @@ mod tests {
             }
         }
         let tiny = f32::from_bits(1);
-        assert_eq!(Number::mul_add(tiny, 0.5, tiny), f32::mul_add(tiny, 0.5, tiny));
-        assert_eq!(Number::mul_add(f32::MAX, f32::MAX, f32::NEG_INFINITY), f32::NEG_INFINITY);
+        assert_eq!(
+            Number::mul_add(tiny, 0.5, tiny),
+            f32::mul_add(tiny, 0.5, tiny)
+        );
+        assert_eq!(
+            Number::mul_add(f32::MAX, f32::MAX, f32::NEG_INFINITY),
+            f32::NEG_INFINITY
+        );
         assert_eq!(Number::mul_add(f32::MAX, 2.0, -f32::MAX), f32::MAX);
         assert_eq!(Number::mul_add(-0.0f32, 1.0, -0.0).to_bits(), 1 << 31);
         assert_eq!(Number::mul_add(-1.0f32, 1.0, 1.0).to_bits(), 0);
-        assert_eq!(Number::mul_add(f32::INFINITY, 0.0, 1.0).to_bits(), 0x7fff_ffff);
+        assert_eq!(
+            Number::mul_add(f32::INFINITY, 0.0, 1.0).to_bits(),
+            0x7fff_ffff
+        );
     }
 
     /// Sum, difference, product and fused multiply-add against exact integers.
-    fn exact<T: Narrow + number::Number>(format: &Format, unit: i32, mut number: impl FnMut() -> T) {
+    fn exact<T: Narrow + number::Number>(
+        format: &Format,
+        unit: i32,
+        mut number: impl FnMut() -> T,
+    ) {
         for _ in 0..200_000 {
             let (a, b, c) = (number(), number(), number());
             let [x, y, z] = [a, b, c].map(|v| scaled(v.widen(), unit));

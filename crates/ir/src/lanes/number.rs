@@ -1,10 +1,10 @@
 //! What numbers mean on the GPU, one lane at a time.
 //!
-//! Integers wrap. Floats round to nearest even, keep subnormals, and answer
-//! every invalid operation with the one NaN the hardware gives: `0x7fffffff`
-//! for `f32`, `0x7fff` for the 16-bit floats.
+//! Integers wrap. Floats round to nearest even, keep subnormals, and give one
+//! NaN for all: `0x7fffffff` for `f32`, `0x7fff` for the 16-bit floats. Where
+//! PTX leaves a result open (NaNs, division by zero) it is the one an H200 gives.
 
-use super::narrow::{Narrow, odd_mul_add};
+use super::narrow::{Narrow, odd_sum_f64};
 use crate::machine::Lane;
 use crate::types::{Bf16x2, F16x2};
 use half::{bf16, f16};
@@ -209,7 +209,11 @@ macro_rules! float_bits {
             fn canonical(self) -> Self {
                 // On bits: a compiler may drop a choice between a float and a NaN it knows to be one.
                 let bits = self.to_bits();
-                $t::from_bits(if bits & ($bits::MAX >> 1) > $inf { $nan } else { bits })
+                $t::from_bits(if bits & ($bits::MAX >> 1) > $inf {
+                    $nan
+                } else {
+                    bits
+                })
             }
             #[inline]
             fn is_not_a_number(self) -> bool {
@@ -252,8 +256,10 @@ impl Number for f32 {
     }
     #[inline]
     fn mul_add(self, b: Self, c: Self) -> Self {
-        // Not `f32::mul_add`, which without hardware support in the target is a call per lane.
-        (odd_mul_add(self, b, c) as f32).canonical()
+        // The product is exact in f64, and the sum keeps its side of a tie. Not
+        // `f32::mul_add`: without FMA in the target that is a call per lane.
+        let product = f64::from(self) * f64::from(b);
+        (odd_sum_f64(product, f64::from(c)) as f32).canonical()
     }
     #[inline]
     fn min(self, b: Self) -> Self {
@@ -285,9 +291,7 @@ macro_rules! narrow_numbers {
                 $t::round(self.widen() * b.widen())
             }
             #[inline]
-            fn mul_add(self, b: Self, c: Self) -> Self {
-                $t::round_f64(odd_mul_add(self.widen(), b.widen(), c.widen()))
-            }
+            fn mul_add(self, b: Self, c: Self) -> Self { self.fused(b, c) }
             #[inline]
             fn min(self, b: Self) -> Self { self.pick(b, self.key() < b.key()) }
             #[inline]
@@ -301,9 +305,9 @@ macro_rules! signed_floats {
     ($($t:ident),*) => {$(
         impl Signed for $t {
             #[inline]
-            fn neg(self) -> Self { self.turn_sign() }
+            fn neg(self) -> Self { self.turn_sign().canonical() }
             #[inline]
-            fn abs(self) -> Self { self.drop_sign() }
+            fn abs(self) -> Self { self.drop_sign().canonical() }
         }
     )*};
 }

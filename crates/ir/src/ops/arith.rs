@@ -213,7 +213,14 @@ mod tests {
 
     #[test]
     fn a_mov_prints_its_width() {
-        let mov = |ty, src| ptx(&Mov { ty, dst: reg(0), src }).join("; ");
+        let mov = |ty, src| {
+            ptx(&Mov {
+                ty,
+                dst: reg(0),
+                src,
+            })
+            .join("; ")
+        };
         assert_eq!(mov(Type::U8, arg(1)), "mov.b16 %0, %1");
         assert_eq!(mov(Type::Bf16x2, arg(1)), "mov.b32 %0, %1");
         assert_eq!(mov(Type::F32, Operand::imm(1f32)), "mov.b32 %0, 0f3F800000");
@@ -223,27 +230,51 @@ mod tests {
 
     #[test]
     fn integers_wrap() {
-        assert_eq!(eval::<_, u16, 2>(&binary!(Add, U16), &[[0xffffu16, 2]]), [1]);
-        assert_eq!(eval::<_, u32, 2>(&binary!(Sub, U32), &[[1u32, 2]]), [u32::MAX]);
-        assert_eq!(eval::<_, i32, 2>(&binary!(Add, I32), &[[i32::MAX, 1]]), [i32::MIN]);
+        assert_eq!(
+            eval::<_, u16, 2>(&binary!(Add, U16), &[[0xffffu16, 2]]),
+            [1]
+        );
+        assert_eq!(
+            eval::<_, u32, 2>(&binary!(Sub, U32), &[[1u32, 2]]),
+            [u32::MAX]
+        );
+        assert_eq!(
+            eval::<_, i32, 2>(&binary!(Add, I32), &[[i32::MAX, 1]]),
+            [i32::MIN]
+        );
         assert_eq!(eval::<_, u64, 2>(&binary!(Add, U64), &[[u64::MAX, 3]]), [2]);
-        assert_eq!(eval::<_, i64, 2>(&binary!(Sub, I64), &[[i64::MIN, 1]]), [i64::MAX]);
-        assert_eq!(eval::<_, u16, 2>(&binary!(Mul, U16), &[[0x1234u16, 0x100]]), [0x3400]);
+        assert_eq!(
+            eval::<_, i64, 2>(&binary!(Sub, I64), &[[i64::MIN, 1]]),
+            [i64::MAX]
+        );
+        assert_eq!(
+            eval::<_, u16, 2>(&binary!(Mul, U16), &[[0x1234u16, 0x100]]),
+            [0x3400]
+        );
         let big = 0x1_0000_0001u64;
-        assert_eq!(eval::<_, u64, 2>(&binary!(Mul, U64), &[[big, big]]), [0x2_0000_0001]);
+        assert_eq!(
+            eval::<_, u64, 2>(&binary!(Mul, U64), &[[big, big]]),
+            [0x2_0000_0001]
+        );
         assert_eq!(eval::<_, i32, 2>(&binary!(Mul, I32), &[[-3, 7]]), [-21]);
     }
 
     #[test]
     fn the_high_half_is_the_rest_of_the_product() {
         let max = u32::MAX;
-        assert_eq!(eval::<_, u32, 2>(&binary!(MulHi, U32), &[[max, max]]), [max - 1]);
+        assert_eq!(
+            eval::<_, u32, 2>(&binary!(MulHi, U32), &[[max, max]]),
+            [max - 1]
+        );
         let hi = binary!(MulHi, I32);
         let rows = [[i32::MIN, i32::MIN], [-1, 1], [i32::MIN, i32::MAX]];
         assert_eq!(eval::<_, i32, 2>(&hi, &rows), [1 << 30, -1, -(1 << 30)]);
         let hi = eval::<_, u64, 2>(&binary!(MulHi, U64), &[[u64::MAX, u64::MAX]]);
         assert_eq!(hi, [u64::MAX - 1]);
-        assert_eq!(eval::<_, i64, 2>(&binary!(MulHi, I64), &[[i64::MIN, 2]]), [-1]);
+        assert_eq!(
+            eval::<_, i64, 2>(&binary!(MulHi, I64), &[[i64::MIN, 2]]),
+            [-1]
+        );
     }
 
     #[test]
@@ -272,10 +303,19 @@ mod tests {
     #[test]
     fn integer_division_cuts_and_a_zero_divisor_gives_all_ones() {
         let rows = [[7, 2], [-7, 2], [7, -2], [i32::MIN, -1], [5, 0], [-5, 0]];
-        assert_eq!(eval::<_, i32, 2>(&binary!(Div, I32), &rows), [3, -3, -3, i32::MIN, -1, -1]);
-        assert_eq!(eval::<_, i32, 2>(&binary!(Rem, I32), &rows), [1, -1, 1, 0, -1, -1]);
+        assert_eq!(
+            eval::<_, i32, 2>(&binary!(Div, I32), &rows),
+            [3, -3, -3, i32::MIN, -1, -1]
+        );
+        assert_eq!(
+            eval::<_, i32, 2>(&binary!(Rem, I32), &rows),
+            [1, -1, 1, 0, -1, -1]
+        );
         let rows = [[u64::MAX, 10], [3, 0]];
-        assert_eq!(eval::<_, u64, 2>(&binary!(Div, U64), &rows), [u64::MAX / 10, u64::MAX]);
+        assert_eq!(
+            eval::<_, u64, 2>(&binary!(Div, U64), &rows),
+            [u64::MAX / 10, u64::MAX]
+        );
         assert_eq!(eval::<_, u64, 2>(&binary!(Rem, U64), &rows), [5, u64::MAX]);
     }
 
@@ -285,8 +325,8 @@ mod tests {
         let got = f32s(
             &binary!(Add, F32),
             &[
-                [1.0, half_ulp],                       // tie, down to even
-                [1.0 + f32::EPSILON, half_ulp],        // tie, up to even
+                [1.0, half_ulp],                        // tie, down to even
+                [1.0 + f32::EPSILON, half_ulp],         // tie, up to even
                 [1.0, half_ulp * (1.0 + f32::EPSILON)], // just above the tie
                 [TINY, TINY],
                 [f32::MAX, f32::MAX],
@@ -294,24 +334,58 @@ mod tests {
                 [-0.0, 0.0],
             ],
         );
-        assert_eq!(got, [0x3f80_0000, 0x3f80_0002, 0x3f80_0001, 2, 0x7f80_0000, 1 << 31, 0]);
+        assert_eq!(
+            got,
+            [
+                0x3f80_0000,
+                0x3f80_0002,
+                0x3f80_0001,
+                2,
+                0x7f80_0000,
+                1 << 31,
+                0
+            ]
+        );
         let got = f32s(&binary!(Sub, F32), &[[1.0, 1.0], [f32::MIN_POSITIVE, TINY]]);
         assert_eq!(got, [0, 0x007f_ffff]);
-        let got = f32s(&binary!(Mul, F32), &[[TINY, 0.5], [TINY, 1.5], [TINY, -0.75], [3.0, -0.0]]);
+        let got = f32s(
+            &binary!(Mul, F32),
+            &[[TINY, 0.5], [TINY, 1.5], [TINY, -0.75], [3.0, -0.0]],
+        );
         assert_eq!(got, [0, 2, 1 << 31 | 1, 1 << 31]);
-        let got = f32s(&binary!(Div, F32), &[[1.0, 3.0], [1.0, -0.0], [TINY, 2.0], [2.0, f32::INFINITY]]);
+        let got = f32s(
+            &binary!(Div, F32),
+            &[[1.0, 3.0], [1.0, -0.0], [TINY, 2.0], [2.0, f32::INFINITY]],
+        );
         assert_eq!(got, [0x3eaa_aaab, bits(f32::NEG_INFINITY), 0, 0]);
     }
 
     #[test]
     fn every_nan_is_the_hardware_s() {
         let (inf, nan) = (f32::INFINITY, f32::from_bits(0xffc1_2345));
-        assert_eq!(f32s(&binary!(Add, F32), &[[inf, -inf], [nan, 1.0]]), [NAN; 2]);
-        assert_eq!(f32s(&binary!(Sub, F32), &[[inf, inf], [1.0, nan]]), [NAN; 2]);
-        assert_eq!(f32s(&binary!(Mul, F32), &[[inf, 0.0], [nan, nan]]), [NAN; 2]);
-        assert_eq!(f32s(&binary!(Div, F32), &[[0.0, 0.0], [inf, inf]]), [NAN; 2]);
+        assert_eq!(
+            f32s(&binary!(Add, F32), &[[inf, -inf], [nan, 1.0]]),
+            [NAN; 2]
+        );
+        assert_eq!(
+            f32s(&binary!(Sub, F32), &[[inf, inf], [1.0, nan]]),
+            [NAN; 2]
+        );
+        assert_eq!(
+            f32s(&binary!(Mul, F32), &[[inf, 0.0], [nan, nan]]),
+            [NAN; 2]
+        );
+        assert_eq!(
+            f32s(&binary!(Div, F32), &[[0.0, 0.0], [inf, inf]]),
+            [NAN; 2]
+        );
         let got = eval::<_, u32, 3>(&ternary!(Fma, F32), &[[inf, 0.0, 1.0], [1.0, 1.0, nan]]);
         assert_eq!(got, [NAN; 2]);
+        assert_eq!(eval::<_, u32, 1>(&unary!(Neg, F32), &[[nan]]), [NAN]);
+        assert_eq!(
+            eval::<_, u16, 1>(&unary!(Abs, F16), &[[0xfe01u16]]),
+            [0x7fff]
+        );
         let half = |x: u16| f16::from_bits(x);
         let got = eval::<_, u16, 2>(&binary!(Sub, F16), &[[half(0x7c00), half(0x7c00)]]);
         assert_eq!(got, [0x7fff]);
@@ -324,11 +398,17 @@ mod tests {
         // (1 + 2^-12)² = 1 + 2^-11 + 2^-24; rounded first, the last term would be lost.
         let x = 1.0 + 2f32.powi(-12);
         let row = [x, x, -(1.0 + 2f32.powi(-11))];
-        assert_eq!(eval::<_, f32, 3>(&ternary!(Fma, F32), &[row]), [2f32.powi(-24)]);
+        assert_eq!(
+            eval::<_, f32, 3>(&ternary!(Fma, F32), &[row]),
+            [2f32.powi(-24)]
+        );
         // (1 + 2^-6)² = 1 + 2^-5 + 2^-12 in f16.
         let x = f16::from_f32(1.0 + 2f32.powi(-6));
         let row = [x, x, f16::from_f32(-(1.0 + 2f32.powi(-5)))];
-        assert_eq!(eval::<_, f16, 3>(&ternary!(Fma, F16), &[row]), [f16::from_f32(2f32.powi(-12))]);
+        assert_eq!(
+            eval::<_, f16, 3>(&ternary!(Fma, F16), &[row]),
+            [f16::from_f32(2f32.powi(-12))]
+        );
     }
 
     #[test]
@@ -341,7 +421,10 @@ mod tests {
         is(eval(&binary!(Mul, F16x2), &[[a, b]]), pair(0.375, -16.0));
         is(eval(&binary!(Min, F16x2), &[[a, b]]), pair(0.25, -2.0));
         is(eval(&binary!(Max, F16x2), &[[a, b]]), pair(1.5, 8.0));
-        is(eval(&ternary!(Fma, F16x2), &[[a, b, c]]), pair(-0.625, 84.0));
+        is(
+            eval(&ternary!(Fma, F16x2), &[[a, b, c]]),
+            pair(-0.625, 84.0),
+        );
         is(eval(&unary!(Neg, F16x2), &[[a]]), pair(-1.5, 2.0));
         let pair = |lo: f32, hi: f32| Bf16x2::new(bf16::round(lo), bf16::round(hi));
         let got = eval::<_, Bf16x2, 3>(
@@ -356,29 +439,69 @@ mod tests {
     #[test]
     fn min_and_max_prefer_numbers_and_order_zeros() {
         let nan = f32::from_bits(0xffc0_0001);
-        let rows = [[1.0, 2.0], [-0.0, 0.0], [0.0, -0.0], [nan, 3.0], [4.0, nan], [nan, nan], [-1.0, -2.0]];
+        let rows = [
+            [1.0, 2.0],
+            [-0.0, 0.0],
+            [0.0, -0.0],
+            [nan, 3.0],
+            [4.0, nan],
+            [nan, nan],
+            [-1.0, -2.0],
+        ];
         let got = f32s(&binary!(Min, F32), &rows);
-        assert_eq!(got, [bits(1.0), 1 << 31, 1 << 31, bits(3.0), bits(4.0), NAN, bits(-2.0)]);
+        assert_eq!(
+            got,
+            [
+                bits(1.0),
+                1 << 31,
+                1 << 31,
+                bits(3.0),
+                bits(4.0),
+                NAN,
+                bits(-2.0)
+            ]
+        );
         let got = f32s(&binary!(Max, F32), &rows);
-        assert_eq!(got, [bits(2.0), 0, 0, bits(3.0), bits(4.0), NAN, bits(-1.0)]);
+        assert_eq!(
+            got,
+            [bits(2.0), 0, 0, bits(3.0), bits(4.0), NAN, bits(-1.0)]
+        );
         let rows = rows.map(|r| r.map(f16::round));
         let got = eval::<_, u16, 2>(&binary!(Max, F16), &rows);
         assert_eq!(got, [0x4000, 0, 0, 0x4200, 0x4400, 0x7fff, 0xbc00]);
         let rows = rows.map(|r| r.map(|h| bf16::round(h.widen())));
         let got = eval::<_, u16, 2>(&binary!(Min, Bf16), &rows);
-        assert_eq!(got, [0x3f80, 0x8000, 0x8000, 0x4040, 0x4080, 0x7fff, 0xc000]);
+        assert_eq!(
+            got,
+            [0x3f80, 0x8000, 0x8000, 0x4040, 0x4080, 0x7fff, 0xc000]
+        );
         assert_eq!(eval::<_, i32, 2>(&binary!(Min, I32), &[[-1, 1]]), [-1]);
         assert_eq!(eval::<_, u32, 2>(&binary!(Min, U32), &[[u32::MAX, 1]]), [1]);
-        assert_eq!(eval::<_, u16, 2>(&binary!(Max, U16), &[[0x8000u16, 1]]), [0x8000]);
+        assert_eq!(
+            eval::<_, u16, 2>(&binary!(Max, U16), &[[0x8000u16, 1]]),
+            [0x8000]
+        );
     }
 
     #[test]
     fn the_sign_turns_or_goes() {
-        assert_eq!(eval::<_, i32, 1>(&unary!(Neg, I32), &[[5], [i32::MIN]]), [-5, i32::MIN]);
-        assert_eq!(eval::<_, i64, 1>(&unary!(Abs, I64), &[[-5], [i64::MIN]]), [5, i64::MIN]);
-        assert_eq!(eval::<_, u32, 1>(&unary!(Neg, F32), &[[0f32], [-TINY]]), [1 << 31, 1]);
+        assert_eq!(
+            eval::<_, i32, 1>(&unary!(Neg, I32), &[[5], [i32::MIN]]),
+            [-5, i32::MIN]
+        );
+        assert_eq!(
+            eval::<_, i64, 1>(&unary!(Abs, I64), &[[-5], [i64::MIN]]),
+            [5, i64::MIN]
+        );
+        assert_eq!(
+            eval::<_, u32, 1>(&unary!(Neg, F32), &[[0f32], [-TINY]]),
+            [1 << 31, 1]
+        );
         assert_eq!(eval::<_, f32, 1>(&unary!(Abs, F32), &[[-2.5f32]]), [2.5]);
-        assert_eq!(eval::<_, u16, 1>(&unary!(Neg, Bf16), &[[bf16::ONE]]), [0xbf80]);
+        assert_eq!(
+            eval::<_, u16, 1>(&unary!(Neg, Bf16), &[[bf16::ONE]]),
+            [0xbf80]
+        );
     }
 
     #[test]
@@ -407,8 +530,14 @@ mod tests {
                 b,
             })
         };
-        print(add(Type::F32, Operand::imm(2f32)), "add.rn.f32 %0, %1, 0f40000000");
-        print(add(Type::F16, Operand::imm(f16::ONE)), "mov.b16 %t0, 0x3c00; add.rn.f16 %0, %1, %t0");
+        print(
+            add(Type::F32, Operand::imm(2f32)),
+            "add.rn.f32 %0, %1, 0f40000000",
+        );
+        print(
+            add(Type::F16, Operand::imm(f16::ONE)),
+            "mov.b16 %t0, 0x3c00; add.rn.f16 %0, %1, %t0",
+        );
     }
 
     #[test]
@@ -428,20 +557,32 @@ mod tests {
         fn check<I: Instr>(of: impl Fn(Type) -> I) {
             use Type::*;
             let all = [
-                Pred, U8, U16, U32, I32, U64, I64, F32, F16, Bf16, Tf32, F16x2, Bf16x2, E4m3x4, E5m2x4,
+                Pred, U8, U16, U32, I32, U64, I64, F32, F16, Bf16, Tf32, F16x2, Bf16x2, E4m3x4,
+                E5m2x4,
             ];
             let (_, choices) = I::INFO.ptx.rsplit_once(".{").unwrap_or_default();
             let choices: Vec<_> = choices.trim_end_matches('}').split(',').collect();
-            let legal = all.map(&of).into_iter().filter(|op| op.legal(&Target::SM_90A).is_ok());
+            let legal = all
+                .map(&of)
+                .into_iter()
+                .filter(|op| op.legal(&Target::SM_90A).is_ok());
             let mut seen = Vec::new();
             for op in legal {
                 let line = ptx(&op).pop().unwrap_or_default();
                 let mnemonic = line.split(' ').next().unwrap_or_default();
                 let suffix = mnemonic.rsplit('.').next().unwrap_or_default().to_owned();
-                assert!(choices.contains(&&*suffix), "{line} is not in {}", I::INFO.ptx);
+                assert!(
+                    choices.contains(&&*suffix),
+                    "{line} is not in {}",
+                    I::INFO.ptx
+                );
                 seen.push(suffix);
             }
-            assert!(choices.iter().all(|c| seen.contains(&(*c).to_owned())), "{}", I::INFO.ptx);
+            assert!(
+                choices.iter().all(|c| seen.contains(&(*c).to_owned())),
+                "{}",
+                I::INFO.ptx
+            );
         }
         macro_rules! each {
             ($($name:ident($($arg:ident),*))*) => {$(

@@ -94,12 +94,20 @@ impl Instr for Lop3 {
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
         // Entry i of the table, spread over a word.
-        let entry: [u32; 8] = std::array::from_fn(|i| 0u32.wrapping_sub(u32::from(self.table >> i & 1)));
-        map3(m, self.dst, self.a, self.b, self.c, |a: u32, b: u32, c: u32| {
-            let pick = |bit: u32, one: u32, zero: u32| bit & one | !bit & zero;
-            let by_c = |hi: usize| pick(c, entry[hi + 1], entry[hi]);
-            pick(a, pick(b, by_c(6), by_c(4)), pick(b, by_c(2), by_c(0)))
-        });
+        let entry: [u32; 8] =
+            std::array::from_fn(|i| 0u32.wrapping_sub(u32::from(self.table >> i & 1)));
+        map3(
+            m,
+            self.dst,
+            self.a,
+            self.b,
+            self.c,
+            |a: u32, b: u32, c: u32| {
+                let pick = |bit: u32, one: u32, zero: u32| bit & one | !bit & zero;
+                let by_c = |hi: usize| pick(c, entry[hi + 1], entry[hi]);
+                pick(a, pick(b, by_c(6), by_c(4)), pick(b, by_c(2), by_c(0)))
+            },
+        );
         Ok(Step::Next)
     }
 }
@@ -143,16 +151,23 @@ impl Instr for Prmt {
         a.emit(format!("prmt.b32 {d}, {words}"));
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
-        map3(m, self.dst, self.a, self.b, self.selector, |a: u32, b: u32, selector: u32| {
-            let bytes = u64::from(b) << 32 | u64::from(a);
-            (0..4).fold(0, |word, i| {
-                let nibble = selector >> (4 * i) & 0xf;
-                let byte = (bytes >> (8 * (nibble & 7))) as u8;
-                let sign = (byte as i8 >> 7) as u8;
-                let byte = if nibble & 8 == 0 { byte } else { sign };
-                word | u32::from(byte) << (8 * i)
-            })
-        });
+        map3(
+            m,
+            self.dst,
+            self.a,
+            self.b,
+            self.selector,
+            |a: u32, b: u32, selector: u32| {
+                let bytes = u64::from(b) << 32 | u64::from(a);
+                (0..4).fold(0, |word, i| {
+                    let nibble = selector >> (4 * i) & 0xf;
+                    let byte = (bytes >> (8 * (nibble & 7))) as u8;
+                    let sign = (byte as i8 >> 7) as u8;
+                    let byte = if nibble & 8 == 0 { byte } else { sign };
+                    word | u32::from(byte) << (8 * i)
+                })
+            },
+        );
         Ok(Step::Next)
     }
 }
@@ -255,10 +270,21 @@ impl Instr for Shf {
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
         let left = self.left;
-        map3(m, self.dst, self.lo, self.hi, self.shift, |lo: u32, hi: u32, n: u32| {
-            let (both, n) = (u64::from(hi) << 32 | u64::from(lo), n & 31);
-            if left { (both << n >> 32) as u32 } else { (both >> n) as u32 }
-        });
+        map3(
+            m,
+            self.dst,
+            self.lo,
+            self.hi,
+            self.shift,
+            |lo: u32, hi: u32, n: u32| {
+                let (both, n) = (u64::from(hi) << 32 | u64::from(lo), n & 31);
+                if left {
+                    (both << n >> 32) as u32
+                } else {
+                    (both >> n) as u32
+                }
+            },
+        );
         Ok(Step::Next)
     }
 }
@@ -291,7 +317,10 @@ mod tests {
         assert_eq!(eval::<_, u16, 2>(&op!(And, U16, a, b), &[[a, b]]), [0b1000]);
         assert_eq!(eval::<_, u16, 2>(&op!(Or, U16, a, b), &[[a, b]]), [0b1110]);
         assert_eq!(eval::<_, u16, 2>(&op!(Xor, U16, a, b), &[[a, b]]), [0b0110]);
-        assert_eq!(eval::<_, u64, 1>(&op!(Not, U64, a), &[[1u64]]), [u64::MAX - 1]);
+        assert_eq!(
+            eval::<_, u64, 1>(&op!(Not, U64, a), &[[1u64]]),
+            [u64::MAX - 1]
+        );
         assert_eq!(ptx(&op!(Xor, I64, a, b)), ["xor.b64 %0, %1, %2"]);
     }
 
@@ -302,7 +331,13 @@ mod tests {
             warp.run(op).read::<T>(0)[0]
         }
         let (left, right) = (op!(Shl, U32, a, b), op!(Shr, U32, a, b));
-        for (by, l, r) in [(0, !0, !0), (31, 1 << 31, 1), (32, 0, 0), (33, 0, 0), (u32::MAX, 0, 0)] {
+        for (by, l, r) in [
+            (0, !0, !0),
+            (31, 1 << 31, 1),
+            (32, 0, 0),
+            (33, 0, 0),
+            (u32::MAX, 0, 0),
+        ] {
             assert_eq!(shift(&left, u32::MAX, by), l);
             assert_eq!(shift(&right, u32::MAX, by), r);
         }
@@ -328,7 +363,10 @@ mod tests {
         let clz = eval::<_, u32, 1>(&op!(Clz, U32, a), &[[0u32], [1], [1 << 31]]);
         assert_eq!(clz, [32, 31, 0]);
         assert_eq!(eval::<_, u32, 1>(&op!(Popc, U64, a), &[[u64::MAX]]), [64]);
-        assert_eq!(eval::<_, u32, 1>(&op!(Clz, U64, a), &[[0u64], [1 << 40]]), [64, 23]);
+        assert_eq!(
+            eval::<_, u32, 1>(&op!(Clz, U64, a), &[[0u64], [1 << 40]]),
+            [64, 23]
+        );
     }
 
     #[test]
@@ -391,9 +429,17 @@ mod tests {
     /// The PTX ISA's loop over bits.
     fn bfe(a: u32, pos: u32, len: u32, signed: bool) -> u32 {
         let (pos, len) = (pos & 0xff, len & 0xff);
-        let sign = if signed && len > 0 { a >> (pos + len - 1).min(31) & 1 } else { 0 };
+        let sign = if signed && len > 0 {
+            a >> (pos + len - 1).min(31) & 1
+        } else {
+            0
+        };
         (0..32).fold(0, |d, i| {
-            let bit = if i < len && pos + i <= 31 { a >> (pos + i) & 1 } else { sign };
+            let bit = if i < len && pos + i <= 31 {
+                a >> (pos + i) & 1
+            } else {
+                sign
+            };
             d | bit << i
         })
     }
@@ -405,8 +451,16 @@ mod tests {
         for pos in counts.clone() {
             for len in counts.clone() {
                 for a in [0x8000_0001, 0x7fff_fffe, 0xdead_beef, !0] {
-                    assert_eq!(word(&unsigned, [a, pos, len]), bfe(a, pos, len, false), "{a:#x} {pos} {len}");
-                    assert_eq!(word(&signed, [a, pos, len]), bfe(a, pos, len, true), "{a:#x} {pos} {len}");
+                    assert_eq!(
+                        word(&unsigned, [a, pos, len]),
+                        bfe(a, pos, len, false),
+                        "{a:#x} {pos} {len}"
+                    );
+                    assert_eq!(
+                        word(&signed, [a, pos, len]),
+                        bfe(a, pos, len, true),
+                        "{a:#x} {pos} {len}"
+                    );
                 }
             }
         }
@@ -431,7 +485,11 @@ mod tests {
                 let (p, l) = (pos & 0xff, len & 0xff);
                 let want = (0..32).fold(into, |w: u32, i| {
                     let inside = i < l && p + i <= 31;
-                    if inside { w & !(1 << (p + i)) | (field >> i & 1) << (p + i) } else { w }
+                    if inside {
+                        w & !(1 << (p + i)) | (field >> i & 1) << (p + i)
+                    } else {
+                        w
+                    }
                 });
                 assert_eq!(word(&op, [field, into, pos, len]), want, "{pos} {len}");
             }
@@ -450,8 +508,16 @@ mod tests {
         };
         let (lo, hi) = (0x89ab_cdef, 0x0123_4567);
         for n in 0..70 {
-            let l = if n % 32 == 0 { hi } else { hi << (n % 32) | lo >> (32 - n % 32) };
-            let r = if n % 32 == 0 { lo } else { hi << (32 - n % 32) | lo >> (n % 32) };
+            let l = if n % 32 == 0 {
+                hi
+            } else {
+                hi << (n % 32) | lo >> (32 - n % 32)
+            };
+            let r = if n % 32 == 0 {
+                lo
+            } else {
+                hi << (32 - n % 32) | lo >> (n % 32)
+            };
             assert_eq!(word(&shf(true), [lo, hi, n]), l);
             assert_eq!(word(&shf(false), [lo, hi, n]), r);
             assert_eq!(word(&shf(true), [lo, lo, n]), lo.rotate_left(n));

@@ -107,9 +107,20 @@ impl Instr for Setp {
     }
     fn asm(&self, a: &mut dyn Asm) {
         // A u8 stands zero-extended in its 16-bit register.
-        let suffix = if self.ty == Type::U8 { "u16" } else { self.ty.ptx() };
-        let (d, x, y) = (a.reg(self.dst), value(a, self.a, self.ty), value(a, self.b, self.ty));
-        a.emit(format!("setp.{}.{suffix} {d}, {x}, {y}", self.cmp.ptx(self.ty)));
+        let suffix = if self.ty == Type::U8 {
+            "u16"
+        } else {
+            self.ty.ptx()
+        };
+        let (d, x, y) = (
+            a.reg(self.dst),
+            value(a, self.a, self.ty),
+            value(a, self.b, self.ty),
+        );
+        a.emit(format!(
+            "setp.{}.{suffix} {d}, {x}, {y}",
+            self.cmp.ptx(self.ty)
+        ));
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
         let (d, a, b) = (self.dst, self.a, self.b);
@@ -125,7 +136,11 @@ impl Instr for Setp {
     }
     fn legal(&self, _: &crate::target::Target) -> Result<(), String> {
         use Type::{Bf16, F16, F32, I32, I64, U8, U16, U32, U64};
-        super::only("setp", self.ty, &[U8, U16, U32, I32, U64, I64, F32, F16, Bf16])
+        super::only(
+            "setp",
+            self.ty,
+            &[U8, U16, U32, I32, U64, I64, F32, F16, Bf16],
+        )
     }
 }
 
@@ -173,8 +188,16 @@ impl Instr for Select {
     }
     fn asm(&self, a: &mut dyn Asm) {
         // `f32` by name, because its constants are not integers.
-        let suffix = if self.ty == Type::F32 { "f32" } else { register_bits(self.ty) };
-        let (d, x, y) = (a.reg(self.dst), value(a, self.a, self.ty), value(a, self.b, self.ty));
+        let suffix = if self.ty == Type::F32 {
+            "f32"
+        } else {
+            register_bits(self.ty)
+        };
+        let (d, x, y) = (
+            a.reg(self.dst),
+            value(a, self.a, self.ty),
+            value(a, self.b, self.ty),
+        );
         let p = predicate(a, self.cond);
         a.emit(format!("selp.{suffix} {d}, {x}, {y}, {p}"));
     }
@@ -298,7 +321,10 @@ mod tests {
         assert_eq!(holds(Type::F32, f32::from_bits(1), 0.0), GREATER);
         assert_eq!(holds(Type::F32, f32::NEG_INFINITY, f32::MIN), LESS);
         assert_eq!(holds(Type::F16, f16::from_bits(0x8000), f16::ZERO), EQUAL);
-        assert_eq!(holds(Type::F16, f16::from_bits(0x0001), f16::from_bits(0x0002)), LESS);
+        assert_eq!(
+            holds(Type::F16, f16::from_bits(0x0001), f16::from_bits(0x0002)),
+            LESS
+        );
         assert_eq!(holds(Type::Bf16, bf16::ONE, bf16::NEG_ONE), GREATER);
     }
 
@@ -313,7 +339,10 @@ mod tests {
     #[test]
     fn each_lane_has_its_bit_and_inactive_lanes_keep_theirs() {
         let a: [u32; 32] = std::array::from_fn(|i| i as u32);
-        let warp = Warp::new().with(1, &a).with(2, &[8u32; 32]).with_pred(0, 1 << 31);
+        let warp = Warp::new()
+            .with(1, &a)
+            .with(2, &[8u32; 32])
+            .with_pred(0, 1 << 31);
         let warp = warp.with_active(0x0fff_fffe).run(&setp(Cmp::Lt, Type::U32));
         assert_eq!(warp.read_pred(0), 1 << 31 | 0xfe);
     }
@@ -339,28 +368,49 @@ mod tests {
             a,
             b: arg(2),
         };
-        let warp = Warp::new().with(1, &[1u64 << 40; 32]).with(2, &[2u64; 32]).with_pred(3, 0b0101);
-        let got = warp.clone().run(&select(Type::U64, arg(3), arg(1))).read::<u64>(0);
+        let warp = Warp::new()
+            .with(1, &[1u64 << 40; 32])
+            .with(2, &[2u64; 32])
+            .with_pred(3, 0b0101);
+        let got = warp
+            .clone()
+            .run(&select(Type::U64, arg(3), arg(1)))
+            .read::<u64>(0);
         assert_eq!(got[..4], [1 << 40, 2, 1 << 40, 2]);
-        let got = warp.run(&select(Type::U8, Operand::imm(true), Operand::imm(9u8))).read::<u8>(0);
+        let got = warp
+            .run(&select(Type::U8, Operand::imm(true), Operand::imm(9u8)))
+            .read::<u8>(0);
         assert_eq!(got, [9; 32]);
 
         let print = |ty, cond, a| ptx(&select(ty, cond, a)).join("; ");
         assert_eq!(print(Type::U8, arg(3), arg(1)), "selp.b16 %0, %1, %2, %3");
-        assert_eq!(print(Type::F32, arg(3), Operand::imm(1f32)), "selp.f32 %0, 0f3F800000, %2, %3");
-        assert_eq!(print(Type::Bf16x2, arg(3), arg(1)), "selp.b32 %0, %1, %2, %3");
+        assert_eq!(
+            print(Type::F32, arg(3), Operand::imm(1f32)),
+            "selp.f32 %0, 0f3F800000, %2, %3"
+        );
+        assert_eq!(
+            print(Type::Bf16x2, arg(3), arg(1)),
+            "selp.b32 %0, %1, %2, %3"
+        );
         assert_eq!(
             print(Type::U64, Operand::imm(false), arg(1)),
             "setp.ne.u32 %t0, 0, 0; selp.b64 %0, %1, %2, %t0"
         );
-        assert!(select(Type::Pred, arg(3), arg(1)).legal(&Target::SM_90A).is_err());
+        assert!(
+            select(Type::Pred, arg(3), arg(1))
+                .legal(&Target::SM_90A)
+                .is_err()
+        );
     }
 
     #[test]
     fn predicates_have_their_logic() {
         let (dst, a, b) = (reg(0), arg(1), arg(2));
         let warp = Warp::new().with_pred(1, 0b1100).with_pred(2, 0b1010);
-        assert_eq!(warp.clone().run(&PredAnd { dst, a, b }).read_pred(0), 0b1000);
+        assert_eq!(
+            warp.clone().run(&PredAnd { dst, a, b }).read_pred(0),
+            0b1000
+        );
         assert_eq!(warp.clone().run(&PredOr { dst, a, b }).read_pred(0), 0b1110);
         assert_eq!(warp.clone().run(&PredNot { dst, a }).read_pred(0), !0b1100);
         let one = Operand::imm(true);

@@ -2,7 +2,7 @@
 
 use super::arith::{copy, register_bits};
 use super::{Exactness, Info, Instr};
-use crate::lanes::{Narrow, lane_types, map1, map2, no_such_type};
+use crate::lanes::{FloatBits, Narrow, lane_types, map1, map2, no_such_type};
 use crate::machine::{Asm, Effects, Exec, Lane, Machine, Step};
 use crate::target::Target;
 use crate::types::{Bf16x2, F16x2, Tf32, Type};
@@ -13,9 +13,10 @@ use half::{bf16, f16};
 ///
 /// Integers widen by the sign of `from` and narrow by dropping high bits.
 /// To a float they round to nearest even. From `F32` to an integer the number
-/// is cut towards zero and held within the type; a NaN becomes 0. `F32` rounds
-/// to `F16` and `Bf16` to nearest even, to `Tf32` to nearest with ties away
-/// from zero.
+/// is cut towards zero and held within the type; a NaN becomes 0, in 64 bits
+/// `1 << 63` (the PTX ISA says 0; this is what the hardware gives). `F32`
+/// rounds to `F16` and `Bf16` to nearest even, to `Tf32` to nearest with ties
+/// away from zero. A NaN of `F16` becomes the canonical one of `F32`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Cvt {
     /// Type of the operand.
@@ -26,6 +27,12 @@ pub struct Cvt {
     pub dst: RegId,
     /// Operand.
     pub src: Operand,
+}
+
+/// `cvt.f32.f16`; that of `bf16` is a shift, and keeps a NaN's payload.
+#[inline]
+fn from_f16(x: f16) -> f32 {
+    x.widen().canonical()
 }
 
 impl Instr for Cvt {
@@ -57,16 +64,28 @@ impl Instr for Cvt {
         });
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
-        use Type::{Bf16, F16, F32};
+        use Type::{Bf16, F16, F32, I64, U64};
         let (d, s) = (self.dst, self.src);
         match (self.from, self.to) {
             (x, y) if x == y => copy(m, x, d, s),
             (F32, F16) => map1(m, d, s, f16::round),
             (F32, Bf16) => map1(m, d, s, bf16::round),
             (F32, Type::Tf32) => map1(m, d, s, Tf32::round),
-            (F16, F32) => map1(m, d, s, f16::widen),
+            (F16, F32) => map1(m, d, s, from_f16),
             (Bf16, F32) => map1(m, d, s, bf16::widen),
             (Type::Tf32, F32) => map1(m, d, s, Tf32::widen),
+            (F32, I64) => map1(
+                m,
+                d,
+                s,
+                |x: f32| if x.is_nan() { i64::MIN } else { x as i64 },
+            ),
+            (F32, U64) => map1(
+                m,
+                d,
+                s,
+                |x: f32| if x.is_nan() { 1 << 63 } else { x as u64 },
+            ),
             // Rust's `as` is PTX's cvt: wrap, round to nearest even, or cut and hold.
             (from, to) => lane_types!(from, [U8, U16, U32, I32, U64, I64, F32], A => {
                 lane_types!(to, [U8, U16, U32, I32, U64, I64, F32], B => map1(m, d, s, |x: A| x as B))
@@ -135,16 +154,24 @@ impl Instr for Pack {
         let (d, lo, hi) = (self.dst, self.lo, self.hi);
         match (self.from, self.to) {
             (Type::F32, Type::F16x2) => {
-                map2(m, d, lo, hi, |lo, hi| F16x2::new(f16::round(lo), f16::round(hi)));
+                map2(m, d, lo, hi, |lo, hi| {
+                    F16x2::new(f16::round(lo), f16::round(hi))
+                });
             }
             (Type::F32, Type::Bf16x2) => {
-                map2(m, d, lo, hi, |lo, hi| Bf16x2::new(bf16::round(lo), bf16::round(hi)));
+                map2(m, d, lo, hi, |lo, hi| {
+                    Bf16x2::new(bf16::round(lo), bf16::round(hi))
+                });
             }
             (Type::U32, Type::U64) => {
-                map2(m, d, lo, hi, |lo: u32, hi: u32| u64::from(hi) << 32 | u64::from(lo));
+                map2(m, d, lo, hi, |lo: u32, hi: u32| {
+                    u64::from(hi) << 32 | u64::from(lo)
+                });
             }
             _ if halves(self.to) == Some(self.from) => {
-                map2(m, d, lo, hi, |lo: u16, hi: u16| u32::from(hi) << 16 | u32::from(lo));
+                map2(m, d, lo, hi, |lo: u16, hi: u16| {
+                    u32::from(hi) << 16 | u32::from(lo)
+                });
             }
             _ => return Err(no_such_type(self.to)),
         }
@@ -212,7 +239,7 @@ impl Instr for Unpack {
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
         match (self.from, self.to) {
-            (Type::F16x2, Type::F32) => self.split(m, |x: F16x2| x.split().map(f16::widen)),
+            (Type::F16x2, Type::F32) => self.split(m, |x: F16x2| x.split().map(from_f16)),
             (Type::Bf16x2, Type::F32) => self.split(m, |x: Bf16x2| x.split().map(bf16::widen)),
             (Type::U64, Type::U32) => self.split(m, |x: u64| [x as u32, (x >> 32) as u32]),
             _ if halves(self.from) == Some(self.to) => {
@@ -287,7 +314,9 @@ impl Instr for Bitcast {
     fn legal(&self, _: &Target) -> Result<(), String> {
         let (from, to) = (self.from, self.to);
         if from == Type::Pred || to == Type::Pred || from.bytes() != to.bytes() {
-            return Err(format!("bitcast takes types of one width, not {from} to {to}"));
+            return Err(format!(
+                "bitcast takes types of one width, not {from} to {to}"
+            ));
         }
         Ok(())
     }
@@ -318,7 +347,10 @@ mod tests {
         use Type::{I32, I64, U8, U16, U32, U64};
         assert_eq!(convert::<_, u64>(I32, U64, &[-2i32]), [u64::MAX - 1]);
         assert_eq!(convert::<_, i64>(U32, I64, &[u32::MAX]), [0xffff_ffff]);
-        assert_eq!(convert::<_, i64>(I32, I64, &[i32::MIN]), [i64::from(i32::MIN)]);
+        assert_eq!(
+            convert::<_, i64>(I32, I64, &[i32::MIN]),
+            [i64::from(i32::MIN)]
+        );
         assert_eq!(convert::<_, u32>(U8, U32, &[0x80u8]), [0x80]);
         assert_eq!(convert::<_, i32>(U16, I32, &[0xffffu16]), [0xffff]);
         assert_eq!(convert::<_, u8>(I32, U8, &[-1, 0x1234]), [0xff, 0x34]);
@@ -341,7 +373,16 @@ mod tests {
 
     #[test]
     fn f32_is_cut_and_held_within_an_integer() {
-        let xs = [2.9, -2.9, -0.5, 3e9, -3e9, f32::INFINITY, f32::NEG_INFINITY, f32::NAN];
+        let xs = [
+            2.9,
+            -2.9,
+            -0.5,
+            3e9,
+            -3e9,
+            f32::INFINITY,
+            f32::NEG_INFINITY,
+            f32::NAN,
+        ];
         let got = convert::<_, i32>(Type::F32, Type::I32, &xs);
         assert_eq!(got, [2, -2, 0, i32::MAX, i32::MIN, i32::MAX, i32::MIN, 0]);
         let got = convert::<_, u32>(Type::F32, Type::U32, &xs);
@@ -350,24 +391,54 @@ mod tests {
         assert_eq!(got, [255, 255, 0]);
         let got = convert::<_, i64>(Type::F32, Type::I64, &[1e19f32, -1e19, -1.5]);
         assert_eq!(got, [i64::MAX, i64::MIN, -1]);
-        assert_eq!(convert::<_, u64>(Type::F32, Type::U64, &[1e19f32]), [9_999_999_980_506_447_872]);
+        let got = convert::<_, u64>(Type::F32, Type::U64, &[1e19f32, -1.0, 2e19, f32::NAN]);
+        assert_eq!(got, [9_999_999_980_506_447_872, 0, u64::MAX, 1 << 63]);
+        assert_eq!(
+            convert::<_, i64>(Type::F32, Type::I64, &[f32::NAN]),
+            [i64::MIN]
+        );
     }
 
     #[test]
     fn floats_round_to_even_and_widen_exactly() {
         let half = |x: u16| f16::from_bits(x).to_f32();
-        let ties = [1.0 + 2f32.powi(-11), 1.0 + 3.0 * 2f32.powi(-11), 65520.0, 2f32.powi(-25), f32::NAN];
+        let ties = [
+            1.0 + 2f32.powi(-11),
+            1.0 + 3.0 * 2f32.powi(-11),
+            65520.0,
+            2f32.powi(-25),
+            f32::NAN,
+        ];
         let got = convert::<_, u16>(Type::F32, Type::F16, &ties);
         assert_eq!(got, [0x3c00, 0x3c02, 0x7c00, 0x0000, 0x7fff]);
         let got = convert::<_, f32>(Type::F16, Type::F32, &[f16::from_bits(1), f16::MAX]);
         assert_eq!(got, [half(1), 65504.0]);
-        let ties = [1.0 + 2f32.powi(-8), 1.0 + 3.0 * 2f32.powi(-8), f32::MAX, -f32::NAN];
+        assert_eq!(
+            convert::<_, u32>(Type::F16, Type::F32, &[0xfc01u16]),
+            [0x7fff_ffff]
+        );
+        assert_eq!(
+            convert::<_, u32>(Type::Bf16, Type::F32, &[0xff81u16]),
+            [0xff81_0000]
+        );
+        let ties = [
+            1.0 + 2f32.powi(-8),
+            1.0 + 3.0 * 2f32.powi(-8),
+            f32::MAX,
+            -f32::NAN,
+        ];
         let got = convert::<_, u16>(Type::F32, Type::Bf16, &ties);
         assert_eq!(got, [0x3f80, 0x3f82, 0x7f80, 0x7fff]);
-        assert_eq!(convert::<_, f32>(Type::Bf16, Type::F32, &[bf16::from_bits(0xc049)]), [-3.140625]);
+        assert_eq!(
+            convert::<_, f32>(Type::Bf16, Type::F32, &[bf16::from_bits(0xc049)]),
+            [-3.140625]
+        );
         let got = convert::<_, u32>(Type::F32, Type::Tf32, &[1.0 + 2f32.powi(-11), 1.0]);
         assert_eq!(got, [0x3f80_2000, 0x3f80_0000]);
-        assert_eq!(convert::<_, f32>(Type::Tf32, Type::F32, &[0x3f80_1fffu32]), [1.0]);
+        assert_eq!(
+            convert::<_, f32>(Type::Tf32, Type::F32, &[0x3f80_1fffu32]),
+            [1.0]
+        );
     }
 
     #[test]
@@ -390,7 +461,14 @@ mod tests {
     fn what_has_no_conversion_is_refused() {
         use Type::*;
         let legal = |from, to| cvt(from, to).legal(&Target::SM_90A);
-        for (from, to) in [(F16, Bf16), (U32, F16), (F16x2, F32), (Pred, U32), (U32, Pred), (Pred, Pred)] {
+        for (from, to) in [
+            (F16, Bf16),
+            (U32, F16),
+            (F16x2, F32),
+            (Pred, U32),
+            (U32, Pred),
+            (Pred, Pred),
+        ] {
             let why = legal(from, to).expect_err("refused");
             assert!(why.ends_with(&format!("not from {from} to {to}")), "{why}");
         }
@@ -419,25 +497,42 @@ mod tests {
         let packed = warp.clone().run(&pack(Type::F32, Type::F16x2));
         assert_eq!(packed.read::<u32>(0)[0], 0xc000_3c00);
         let back = packed.clone().run(&unpack(Type::F16x2, Type::F32));
-        assert_eq!((back.read::<f32>(3)[0], back.read::<f32>(4)[0]), (1.0, -2.0));
+        assert_eq!(
+            (back.read::<f32>(3)[0], back.read::<f32>(4)[0]),
+            (1.0, -2.0)
+        );
         let back = packed.run(&unpack(Type::F16x2, Type::F16));
-        assert_eq!((back.read::<u16>(3)[0], back.read::<u16>(4)[0]), (0x3c00, 0xc000));
+        assert_eq!(
+            (back.read::<u16>(3)[0], back.read::<u16>(4)[0]),
+            (0x3c00, 0xc000)
+        );
 
         let packed = warp.run(&pack(Type::F32, Type::Bf16x2));
         assert_eq!(packed.read::<u32>(0)[0], 0xc000_3f80);
         let back = packed.run(&unpack(Type::Bf16x2, Type::F32));
-        assert_eq!((back.read::<f32>(3)[0], back.read::<f32>(4)[0]), (1.0, -2.0));
+        assert_eq!(
+            (back.read::<f32>(3)[0], back.read::<f32>(4)[0]),
+            (1.0, -2.0)
+        );
 
-        let words = Warp::new().with(1, &[0x1111_2222u32]).with(2, &[0x3333_4444u32]);
+        let words = Warp::new()
+            .with(1, &[0x1111_2222u32])
+            .with(2, &[0x3333_4444u32]);
         let packed = words.clone().run(&pack(Type::U32, Type::U64));
         assert_eq!(packed.read::<u64>(0)[0], 0x3333_4444_1111_2222);
         let back = packed.run(&unpack(Type::U64, Type::U32));
-        assert_eq!((back.read::<u32>(3)[0], back.read::<u32>(4)[0]), (0x1111_2222, 0x3333_4444));
+        assert_eq!(
+            (back.read::<u32>(3)[0], back.read::<u32>(4)[0]),
+            (0x1111_2222, 0x3333_4444)
+        );
         let packed = words.run(&pack(Type::U16, Type::U32));
         assert_eq!(packed.read::<u32>(0)[0], 0x4444_2222);
 
         let print = |lines: Vec<String>, want: &str| assert_eq!(lines.join("; "), want);
-        print(ptx(&pack(Type::F32, Type::Bf16x2)), "cvt.rn.bf16x2.f32 %0, %2, %1");
+        print(
+            ptx(&pack(Type::F32, Type::Bf16x2)),
+            "cvt.rn.bf16x2.f32 %0, %2, %1",
+        );
         print(ptx(&pack(Type::F16, Type::F16x2)), "mov.b32 %0, {%1, %2}");
         print(ptx(&pack(Type::U32, Type::U64)), "mov.b64 %0, {%1, %2}");
         print(ptx(&unpack(Type::U32, Type::U16)), "mov.b32 {%3, %4}, %0");
@@ -462,7 +557,10 @@ mod tests {
             src: arg(1),
         };
         let nan = 0xff81_2345u32;
-        assert_eq!(eval::<_, u32, 1>(&cast(Type::F32, Type::U32), &[[nan]]), [nan]);
+        assert_eq!(
+            eval::<_, u32, 1>(&cast(Type::F32, Type::U32), &[[nan]]),
+            [nan]
+        );
         assert_eq!(ptx(&cast(Type::U16, Type::Bf16)), ["mov.b16 %0, %1"]);
         assert_eq!(cast(Type::F16x2, Type::U32).legal(&Target::SM_90A), Ok(()));
         assert!(cast(Type::F16, Type::U32).legal(&Target::SM_90A).is_err());

@@ -85,7 +85,10 @@ impl Instr for ReadSpecial {
         if self.which == Special::WarpId && m.active() != Mask::MAX {
             return Err(Fault::new(
                 FaultKind::Convergence,
-                format!("warp_id is read by whole warps; the active lanes are {:#010x}", m.active()),
+                format!(
+                    "warp_id is read by whole warps; the active lanes are {:#010x}",
+                    m.active()
+                ),
             ));
         }
         let v = m.special(self.which);
@@ -124,7 +127,11 @@ impl Instr for ReadParam {
     fn asm(&self, a: &mut dyn Asm) {
         let (d, name) = (a.reg(self.dst), a.param(self.param));
         // A u8 widens into its 16-bit register.
-        let suffix = if self.ty == Type::U8 { "u8" } else { self.ty.bits() };
+        let suffix = if self.ty == Type::U8 {
+            "u8"
+        } else {
+            self.ty.bits()
+        };
         a.emit(format!("ld.param.{suffix} {d}, [{name}]"));
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
@@ -159,7 +166,9 @@ mod tests {
     fn special_registers_are_read_lane_by_lane() {
         let tid = Warp::new().run(&read(Special::Tid)).read::<u32>(0);
         assert_eq!((tid[0], tid[31]), (96, 127));
-        let cta = Warp::new().run(&read(Special::CtaId(Axis::Y))).read::<u32>(0);
+        let cta = Warp::new()
+            .run(&read(Special::CtaId(Axis::Y)))
+            .read::<u32>(0);
         assert_eq!(cta, [101; 32]);
         let time = Warp::new().run(&read(Special::GlobalTimer)).read::<u64>(0);
         assert_eq!(time, [u64::MAX - 1; 32]);
@@ -197,9 +206,18 @@ mod tests {
         let mut warp = Warp::new();
         warp.params = vec![0, 0x1122_3344_5566_7788];
         assert_eq!(warp.clone().run(&param(Type::U8)).read::<u8>(0), [0x88; 32]);
-        assert_eq!(warp.clone().run(&param(Type::Bf16)).read::<u16>(0), [0x7788; 32]);
-        assert_eq!(warp.clone().run(&param(Type::F32)).read::<u32>(0), [0x5566_7788; 32]);
-        assert_eq!(warp.clone().run(&param(Type::U64)).read::<u64>(0), [0x1122_3344_5566_7788; 32]);
+        assert_eq!(
+            warp.clone().run(&param(Type::Bf16)).read::<u16>(0),
+            [0x7788; 32]
+        );
+        assert_eq!(
+            warp.clone().run(&param(Type::F32)).read::<u32>(0),
+            [0x5566_7788; 32]
+        );
+        assert_eq!(
+            warp.clone().run(&param(Type::U64)).read::<u64>(0),
+            [0x1122_3344_5566_7788; 32]
+        );
         assert_eq!(ptx(&param(Type::U8)), ["ld.param.u8 %0, [param1]"]);
         assert_eq!(ptx(&param(Type::F32)), ["ld.param.b32 %0, [param1]"]);
         assert!(param(Type::Pred).legal(&Target::SM_90A).is_err());

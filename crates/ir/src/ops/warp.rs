@@ -28,7 +28,9 @@ fn converged<M: Machine>(m: &mut M, mask: Operand) -> Result<Lanes<Mask>, Fault>
     for i in lanes_of(active) {
         let mask = masks[i];
         if mask >> i & 1 == 0 {
-            return Err(diverged(format!("lane {i} is not in its own mask {mask:#010x}")));
+            return Err(diverged(format!(
+                "lane {i} is not in its own mask {mask:#010x}"
+            )));
         }
         if mask & !active != 0 {
             return Err(diverged(format!(
@@ -140,9 +142,15 @@ impl Instr for Shuffle {
     }
     fn asm(&self, a: &mut dyn Asm) {
         let (d, s) = (a.reg(self.dst), a.in_reg(self.src, self.ty));
-        let (lane, mask) = (a.operand(self.lane, Type::U32), a.operand(self.mask, Type::U32));
+        let (lane, mask) = (
+            a.operand(self.lane, Type::U32),
+            a.operand(self.mask, Type::U32),
+        );
         let mode = self.mode.name();
-        a.emit(format!("shfl.sync.{mode}.b32 {d}, {s}, {lane}, {:#x}, {mask}", self.clamp));
+        a.emit(format!(
+            "shfl.sync.{mode}.b32 {d}, {s}, {lane}, {:#x}, {mask}",
+            self.clamp
+        ));
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
         let masks = converged(m, self.mask)?;
@@ -239,7 +247,10 @@ impl Instr for Vote {
     fn asm(&self, a: &mut dyn Asm) {
         let (d, p) = (a.reg(self.dst), predicate(a, self.src));
         let mask = a.operand(self.mask, Type::U32);
-        a.emit(format!("vote.sync.{}.pred {d}, {p}, {mask}", self.mode.name()));
+        a.emit(format!(
+            "vote.sync.{}.pred {d}, {p}, {mask}",
+            self.mode.name()
+        ));
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
         let masks = converged(m, self.mask)?;
@@ -386,7 +397,12 @@ mod tests {
 
     #[test]
     fn every_mode_follows_the_isa() {
-        let modes = [ShuffleMode::Idx, ShuffleMode::Up, ShuffleMode::Down, ShuffleMode::Bfly];
+        let modes = [
+            ShuffleMode::Idx,
+            ShuffleMode::Up,
+            ShuffleMode::Down,
+            ShuffleMode::Bfly,
+        ];
         for mode in modes {
             for number in 0..32i32 {
                 for clamp in [0u32, 31, 15, 0x1c1f, 0x1c00, 0x1e1f, 0x100f, 0x0307] {
@@ -404,7 +420,11 @@ mod tests {
                                 (j, j <= max)
                             }
                         };
-                        assert_eq!(got as i32, if inside { j } else { lane }, "{mode:?} {number} {clamp:#x}");
+                        assert_eq!(
+                            got as i32,
+                            if inside { j } else { lane },
+                            "{mode:?} {number} {clamp:#x}"
+                        );
                     }
                 }
             }
@@ -419,11 +439,17 @@ mod tests {
 
         let fault = warp(1).with_active(0x0f).fault(&op);
         assert_eq!(fault.kind, FaultKind::Convergence);
-        assert_eq!(fault.text, "lane 0 names the lanes 0x000000ff, but only 0x0000000f are active");
+        assert_eq!(
+            fault.text,
+            "lane 0 names the lanes 0x000000ff, but only 0x0000000f are active"
+        );
         let fault = warp(1).fault(&op);
         assert_eq!(fault.text, "lane 8 is not in its own mask 0x000000ff");
         let fault = warp(8).with_active(0xff).fault(&op);
-        assert_eq!(fault.text, "lane 0 reads lane 8, which is not in the mask 0x000000ff");
+        assert_eq!(
+            fault.text,
+            "lane 0 reads lane 8, which is not in the mask 0x000000ff"
+        );
 
         // Two groups beside each other are two shuffles.
         let masks: [u32; 32] = std::array::from_fn(|i| if i < 16 { 0xffff } else { 0xffff_0000 });
@@ -465,8 +491,14 @@ mod tests {
         assert!(ask(VoteMode::Uniform, 0xff, 0xff));
         assert!(!ask(VoteMode::Uniform, 1, 0xff));
         let warp = Warp::new().with_active(1);
-        assert_eq!(warp.fault(&vote(VoteMode::All, 3)).kind, FaultKind::Convergence);
-        assert_eq!(ptx(&vote(VoteMode::Uniform, 3)), ["vote.sync.uni.pred %0, %1, 3"]);
+        assert_eq!(
+            warp.fault(&vote(VoteMode::All, 3)).kind,
+            FaultKind::Convergence
+        );
+        assert_eq!(
+            ptx(&vote(VoteMode::Uniform, 3)),
+            ["vote.sync.uni.pred %0, %1, 3"]
+        );
     }
 
     #[test]
@@ -476,7 +508,10 @@ mod tests {
             src: arg(1),
             mask: Operand::imm(0xf0u32),
         };
-        let warp = Warp::new().with_pred(1, 0x5a).with_active(0xf0).run(&ballot);
+        let warp = Warp::new()
+            .with_pred(1, 0x5a)
+            .with_active(0xf0)
+            .run(&ballot);
         assert_eq!(warp.read::<u32>(0)[3..5], [0, 0x50]);
         assert_eq!(ptx(&ballot), ["vote.sync.ballot.b32 %0, %1, 240"]);
     }
@@ -488,14 +523,20 @@ mod tests {
         };
         let warp = Warp::new().with_active(3).run(&op);
         assert_eq!(warp.syncs, [Sync::Warp { mask: op.mask }]);
-        assert_eq!(Warp::new().with_active(1).fault(&op).kind, FaultKind::Convergence);
+        assert_eq!(
+            Warp::new().with_active(1).fault(&op).kind,
+            FaultKind::Convergence
+        );
         assert_eq!(ptx(&op), ["bar.warp.sync 3"]);
     }
 
     #[test]
     fn shuffles_are_spelled_and_refused() {
         let op = shuffle(ShuffleMode::Down, 0x181f, FULL);
-        assert_eq!(ptx(&op), ["shfl.sync.down.b32 %0, %1, %2, 0x181f, 4294967295"]);
+        assert_eq!(
+            ptx(&op),
+            ["shfl.sync.down.b32 %0, %1, %2, 0x181f, 4294967295"]
+        );
         assert_eq!(op.name(), "shuffle.down.f32.0x181f");
         let narrow = Shuffle {
             ty: Type::F16,

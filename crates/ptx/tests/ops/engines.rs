@@ -26,20 +26,36 @@ pub(crate) fn mbarrier() -> Sheet {
         ..here
     };
     for index in 0..2 {
-        s.op(MbarrierInit { bar: bar(full, Operand::Imm(index)), count: 2 });
+        s.op(MbarrierInit {
+            bar: bar(full, Operand::Imm(index)),
+            count: 2,
+        });
     }
     for bar in [here, there] {
         for scope in [Scope::Cta, Scope::Cluster] {
             for tx in [None, Some(Operand::Imm(4096)), Some(parity)] {
                 for count in [1, 2] {
-                    s.form(MbarrierArrive { bar, count, tx, scope });
+                    s.form(MbarrierArrive {
+                        bar,
+                        count,
+                        tx,
+                        scope,
+                    });
                 }
             }
             s.form(MbarrierWait { bar, parity, scope });
             let dst = s.reg(Type::Pred);
-            s.form(MbarrierTest { dst, bar, parity: Operand::Imm(1), scope });
+            s.form(MbarrierTest {
+                dst,
+                bar,
+                parity: Operand::Imm(1),
+                scope,
+            });
         }
-        s.form(MbarrierExpectTx { bar, tx: Operand::Imm(256) });
+        s.form(MbarrierExpectTx {
+            bar,
+            tx: Operand::Imm(256),
+        });
     }
     s.op(MbarrierInval { bar: here });
     s
@@ -56,10 +72,26 @@ pub(crate) fn bulk() -> Sheet {
     let full = bar(full, stage);
     for hint in HINTS {
         for multicast in [None, Some(Operand::Imm(3)), Some(mask)] {
-            let bytes = if hint.is_none() { bytes } else { Operand::Imm(512) };
-            s.op(BulkLoad { dst: at, src: global, bytes, bar: full, multicast, hint });
+            let bytes = if hint.is_none() {
+                bytes
+            } else {
+                Operand::Imm(512)
+            };
+            s.op(BulkLoad {
+                dst: at,
+                src: global,
+                bytes,
+                bar: full,
+                multicast,
+                hint,
+            });
         }
-        s.op(BulkStore { src: at, dst: global, bytes, hint });
+        s.op(BulkStore {
+            src: at,
+            dst: global,
+            bytes,
+            hint,
+        });
     }
     s.op(BulkCommit);
     for read in [false, true] {
@@ -75,7 +107,11 @@ pub(crate) fn tensor() -> Sheet {
     let (stage, x) = (s.value(Type::U32), s.value(Type::I32));
     let full = bar(full, stage);
     for rank in 1..=5 {
-        let swizzle = if rank == 1 { Swizzle::None } else { Swizzle::B128 };
+        let swizzle = if rank == 1 {
+            Swizzle::None
+        } else {
+            Swizzle::B128
+        };
         let rows = if rank == 1 { 1 } else { 16 };
         let mut sides = vec![1; rank];
         sides[0] = 64;
@@ -97,10 +133,23 @@ pub(crate) fn tensor() -> Sheet {
         for hint in HINTS {
             for multicast in [None, Some(Operand::Imm(3))] {
                 let (dst, coords, offsets) = (box_, coords.clone(), vec![]);
-                s.op(TensorLoad { map, dst, coords, offsets, bar: full, multicast, hint });
+                s.op(TensorLoad {
+                    map,
+                    dst,
+                    coords,
+                    offsets,
+                    bar: full,
+                    multicast,
+                    hint,
+                });
             }
             let (src, coords) = (box_, coords.clone());
-            s.op(TensorStore { map, src, coords, hint });
+            s.op(TensorStore {
+                map,
+                src,
+                coords,
+                hint,
+            });
         }
     }
     for rank in 3..=5 {
@@ -122,7 +171,15 @@ pub(crate) fn tensor() -> Sheet {
         for multicast in [None, Some(Operand::Imm(3))] {
             let (coords, mut offsets) = (vec![x.into(); rank], vec![offset.into(); rank - 2]);
             offsets[0] = Operand::Imm(1);
-            s.op(TensorLoad { map, dst, coords, offsets, bar: full, multicast, hint: None });
+            s.op(TensorLoad {
+                map,
+                dst,
+                coords,
+                offsets,
+                bar: full,
+                multicast,
+                hint: None,
+            });
         }
     }
     s

@@ -24,7 +24,12 @@ fn places(s: &mut Sheet) -> [At; 3] {
 pub(crate) fn memory() -> Sheet {
     let mut s = Sheet::new("memory");
     let at = places(&mut s);
-    let loads = [LoadCache::Default, LoadCache::NonCoherent, LoadCache::Streaming, LoadCache::Volatile];
+    let loads = [
+        LoadCache::Default,
+        LoadCache::NonCoherent,
+        LoadCache::Streaming,
+        LoadCache::Volatile,
+    ];
     let stores = [StoreCache::Default, StoreCache::Streaming];
     for at in at {
         for ty in [Type::U8, Type::F16, Type::F32, Type::I64] {
@@ -44,17 +49,28 @@ pub(crate) fn memory() -> Sheet {
     }
     // Constants fold into the offset.
     let tile = TileId(0);
-    for at in [place(tile, Operand::Imm(0), Operand::Imm(0)), place(tile, Operand::Imm(3), Operand::Imm(64))] {
+    for at in [
+        place(tile, Operand::Imm(0), Operand::Imm(0)),
+        place(tile, Operand::Imm(3), Operand::Imm(64)),
+    ] {
         let (at, cache) = (At::Shared(at), LoadCache::Default);
         let dst = s.regs(Type::F32, 4);
-        s.op(Load { ty: Type::F32, dst, at, cache });
+        s.op(Load {
+            ty: Type::F32,
+            dst,
+            at,
+            cache,
+        });
     }
     let fences = [
         warpline_ir::Fence::ProxyAsyncShared,
         warpline_ir::Fence::ProxyAsyncGlobal,
         warpline_ir::Fence::MbarrierInit,
     ];
-    for fence in fences.into_iter().chain(SCOPES.map(warpline_ir::Fence::AcqRel)) {
+    for fence in fences
+        .into_iter()
+        .chain(SCOPES.map(warpline_ir::Fence::AcqRel))
+    {
         s.op(Fence { fence });
     }
     s
@@ -77,15 +93,43 @@ pub(crate) fn atomic() -> Sheet {
             for op in ops {
                 let (dst, value, scope) = (s.reg(ty), s.value(ty).into(), Scope::Gpu);
                 let compare = (op == AtomicOp::Cas).then_some(value);
-                s.form(Atomic { op, ty, dst, at, value, compare, scope });
-                s.form(RedRelease { op, ty, at, value, scope });
+                s.form(Atomic {
+                    op,
+                    ty,
+                    dst,
+                    at,
+                    value,
+                    compare,
+                    scope,
+                });
+                s.form(RedRelease {
+                    op,
+                    ty,
+                    at,
+                    value,
+                    scope,
+                });
             }
         }
         for scope in SCOPES {
             let (op, ty, value) = (AtomicOp::Add, Type::U32, Operand::Imm(1));
             let (dst, compare) = (s.reg(ty), None);
-            s.op(Atomic { op, ty, dst, at, value, compare, scope });
-            s.op(RedRelease { op, ty, at, value, scope });
+            s.op(Atomic {
+                op,
+                ty,
+                dst,
+                at,
+                value,
+                compare,
+                scope,
+            });
+            s.op(RedRelease {
+                op,
+                ty,
+                at,
+                value,
+                scope,
+            });
             for ty in TYPES {
                 let dst = s.reg(ty);
                 s.form(LoadAcquire { ty, dst, at, scope });

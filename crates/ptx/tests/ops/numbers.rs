@@ -30,7 +30,11 @@ macro_rules! binary {
 
 /// The type of twice the width.
 fn wide(ty: Type) -> Type {
-    if ty == Type::I32 { Type::I64 } else { Type::U64 }
+    if ty == Type::I32 {
+        Type::I64
+    } else {
+        Type::U64
+    }
 }
 
 pub(crate) fn arith() -> Sheet {
@@ -80,19 +84,48 @@ pub(crate) fn bits() -> Sheet {
         let dst = s.reg(Type::U32);
         s.form(Clz { ty, dst, a });
         let (dst, pos, len) = (s.reg(ty), constant(Type::U32), s.value(Type::U32).into());
-        s.form(Bfe { ty, dst, a, pos, len });
+        s.form(Bfe {
+            ty,
+            dst,
+            a,
+            pos,
+            len,
+        });
     }
     for x in s.both(Type::U32) {
         let a = s.value(Type::U32).into();
         let dst = s.reg(Type::U32);
-        s.op(Lop3 { dst, a, b: x, c: a, table: 0xea });
+        s.op(Lop3 {
+            dst,
+            a,
+            b: x,
+            c: a,
+            table: 0xea,
+        });
         let dst = s.reg(Type::U32);
-        s.op(Prmt { dst, a, b: a, selector: x });
+        s.op(Prmt {
+            dst,
+            a,
+            b: a,
+            selector: x,
+        });
         let dst = s.reg(Type::U32);
-        s.op(Bfi { dst, field: a, into: a, pos: x, len: x });
+        s.op(Bfi {
+            dst,
+            field: a,
+            into: a,
+            pos: x,
+            len: x,
+        });
         for left in [false, true] {
             let dst = s.reg(Type::U32);
-            s.op(Shf { dst, lo: a, hi: a, shift: x, left });
+            s.op(Shf {
+                dst,
+                lo: a,
+                hi: a,
+                shift: x,
+                left,
+            });
         }
     }
     s
@@ -109,11 +142,27 @@ pub(crate) fn compare() -> Sheet {
         }
         for b in s.both(ty) {
             let (dst, a, cond) = (s.reg(ty), s.value(ty).into(), s.value(Type::Pred).into());
-            s.form(Select { ty, dst, cond, a, b });
+            s.form(Select {
+                ty,
+                dst,
+                cond,
+                a,
+                b,
+            });
         }
     }
-    let (dst, a, b) = (s.reg(Type::U32), s.value(Type::U32).into(), constant(Type::U32));
-    s.op(Select { ty: Type::U32, dst, cond: Operand::Imm(1), a, b });
+    let (dst, a, b) = (
+        s.reg(Type::U32),
+        s.value(Type::U32).into(),
+        constant(Type::U32),
+    );
+    s.op(Select {
+        ty: Type::U32,
+        dst,
+        cond: Operand::Imm(1),
+        a,
+        b,
+    });
     for b in s.both(Type::Pred) {
         let a = s.value(Type::Pred).into();
         let dst = s.reg(Type::Pred);
@@ -136,9 +185,21 @@ pub(crate) fn convert() -> Sheet {
                 let dst = s.reg(to);
                 s.form(Bitcast { from, to, dst, src });
                 let (dst, lo) = (s.reg(to), s.value(from).into());
-                s.form(Pack { from, to, dst, lo, hi: src });
+                s.form(Pack {
+                    from,
+                    to,
+                    dst,
+                    lo,
+                    hi: src,
+                });
                 let (lo, hi) = (s.reg(to), s.reg(to));
-                s.form(Unpack { from, to, lo, hi, src });
+                s.form(Unpack {
+                    from,
+                    to,
+                    lo,
+                    hi,
+                    src,
+                });
             }
         }
     }

@@ -129,7 +129,14 @@ impl Sheet {
     }
 
     /// A tile of 16-bit elements.
-    pub(crate) fn tile(&mut self, name: &str, rows: u32, cols: u32, swizzle: Swizzle, stages: u32) -> TileId {
+    pub(crate) fn tile(
+        &mut self,
+        name: &str,
+        rows: u32,
+        cols: u32,
+        swizzle: Swizzle,
+        stages: u32,
+    ) -> TileId {
         let layout = TileLayout {
             element: 2,
             rows,
@@ -165,7 +172,10 @@ impl Sheet {
 
     /// Adds an op.
     pub(crate) fn op(&mut self, op: impl Into<Op>) {
-        self.kernel.roles[0].body.0.push(stmt(StmtKind::Op(op.into())));
+        self.kernel.roles[0]
+            .body
+            .0
+            .push(stmt(StmtKind::Op(op.into())));
     }
 
     /// Adds an op if there is such a form.
@@ -216,7 +226,11 @@ pub(crate) fn place(tile: TileId, stage: impl Into<Operand>, byte: impl Into<Ope
 }
 
 /// A view of a stage.
-pub(crate) fn view(tile: TileId, stage: impl Into<Operand>, [row, rows, col, cols]: [u32; 4]) -> View {
+pub(crate) fn view(
+    tile: TileId,
+    stage: impl Into<Operand>,
+    [row, rows, col, cols]: [u32; 4],
+) -> View {
     View {
         tile,
         stage: stage.into(),

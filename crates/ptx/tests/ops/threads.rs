@@ -13,21 +13,54 @@ pub(crate) fn warp() -> Sheet {
         for src in s.both(ty) {
             let (dst, lane) = (s.reg(ty), s.value(Type::U32).into());
             let (mode, clamp, mask) = (ShuffleMode::Idx, 31, ALL_LANES);
-            s.form(Shuffle { mode, ty, dst, src, lane, clamp, mask });
+            s.form(Shuffle {
+                mode,
+                ty,
+                dst,
+                src,
+                lane,
+                clamp,
+                mask,
+            });
         }
     }
-    for (mode, clamp) in [(ShuffleMode::Up, 0), (ShuffleMode::Down, 31), (ShuffleMode::Bfly, 0x1c1f)] {
-        let (dst, src, mask) = (s.reg(Type::U32), s.value(Type::U32).into(), s.value(Type::U32).into());
+    for (mode, clamp) in [
+        (ShuffleMode::Up, 0),
+        (ShuffleMode::Down, 31),
+        (ShuffleMode::Bfly, 0x1c1f),
+    ] {
+        let (dst, src, mask) = (
+            s.reg(Type::U32),
+            s.value(Type::U32).into(),
+            s.value(Type::U32).into(),
+        );
         let (ty, lane) = (Type::U32, Operand::Imm(1));
-        s.op(Shuffle { mode, ty, dst, src, lane, clamp, mask });
+        s.op(Shuffle {
+            mode,
+            ty,
+            dst,
+            src,
+            lane,
+            clamp,
+            mask,
+        });
     }
     for src in s.both(Type::Pred) {
         for mode in [VoteMode::All, VoteMode::Any, VoteMode::Uniform] {
             let dst = s.reg(Type::Pred);
-            s.op(Vote { mode, dst, src, mask: ALL_LANES });
+            s.op(Vote {
+                mode,
+                dst,
+                src,
+                mask: ALL_LANES,
+            });
         }
         let dst = s.reg(Type::U32);
-        s.op(Ballot { dst, src, mask: ALL_LANES });
+        s.op(Ballot {
+            dst,
+            src,
+            mask: ALL_LANES,
+        });
     }
     let mask = s.value(Type::U32).into();
     s.op(WarpSync { mask });
@@ -83,13 +116,20 @@ pub(crate) fn control() -> Sheet {
     });
     let (bar, threads) = (NamedId(0), 256);
     let ops: [Op; 3] = [
-        SetMaxRegs { count: 248, grow: true }.into(),
+        SetMaxRegs {
+            count: 248,
+            grow: true,
+        }
+        .into(),
         NamedSync { bar, threads }.into(),
         CtaSync.into(),
     ];
     second.body.0.extend(ops.map(|op| stmt(StmtKind::Op(op))));
     s.kernel.roles.push(second);
-    s.op(SetMaxRegs { count: 64, grow: false });
+    s.op(SetMaxRegs {
+        count: 64,
+        grow: false,
+    });
     s.op(NamedArrive { bar, threads });
     s.op(CtaSync);
     s.op(Nanosleep { ns: 100 });

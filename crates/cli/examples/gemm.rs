@@ -1,0 +1,294 @@
+//! A family of one's own, with every command of the `warpline` tool:
+//!
+//! ```sh
+//! cargo run --release --example gemm -- run gemm --m 200 --n 136 --k 104
+//! cargo run --release --example gemm -- emit gemm --ptx
+//! ```
+//!
+//! `C[M, N] = A[M, K] · B[N, K]ᵀ` in bf16 with f32 sums: one loader, one
+//! warpgroup that multiplies, a ring between them, and an epilogue through
+//! shared memory. A teaching kernel: the fast ones are in the library.
+
+use clap::Args;
+use half::bf16;
+use serde::Serialize;
+use std::process::ExitCode;
+use warpline_ir::build::*;
+use warpline_ir::{
+    Bf16x2, BuildErrors, DType, Kernel, MapMode, Swizzle, Target, TensorMapDecl, Type,
+};
+use warpline_kernels::numbers::{Random, half_ulp};
+use warpline_kernels::{
+    Buffer, Case, Cost, Family, FamilyError, HostTensor, Place, Plan, PlanArg, Step, TensorSpec,
+};
+
+fn main() -> ExitCode {
+    warpline_cli::main(&[&Gemm])
+}
+
+struct Gemm;
+
+/// What is asked.
+#[derive(Clone, Debug, Args, Serialize)]
+struct Problem {
+    /// Rows of A and C
+    #[arg(long)]
+    m: u32,
+    /// Rows of B, columns of C
+    #[arg(long)]
+    n: u32,
+    /// Columns of A and B
+    #[arg(long)]
+    k: u32,
+}
+
+/// What the caller fixes of the config.
+#[derive(Clone, Debug, Default, Args, Serialize)]
+struct Choice {
+    /// Columns of a tile, a multiple of 64 up to 256
+    #[arg(long)]
+    bn: Option<u32>,
+    /// Stages of the ring
+    #[arg(long)]
+    stages: Option<u32>,
+}
+
+/// A complete config.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Config {
+    bn: u32,
+    stages: u32,
+    ctas: u32,
+}
+
+const BM: u32 = 128;
+const BK: u32 = 64;
+
+/// A box of rows of 128 bytes.
+fn map(rows: u32) -> TensorMapDecl {
+    TensorMapDecl {
+        dtype: DType::Bf16,
+        tile: vec![64, rows],
+        swizzle: Swizzle::B128,
+        mode: MapMode::Tiled,
+    }
+}
+
+/// The kernel.
+fn gemm(c: &Config) -> Result<Kernel, BuildErrors> {
+    Kernel::build("gemm", |k| {
+        let (m, n, kk) = (
+            k.param::<u32>("m"),
+            k.param::<u32>("n"),
+            k.param::<u32>("k"),
+        );
+        let (a, b) = (k.tensor_map("a", map(BM)), k.tensor_map("b", map(c.bn)));
+        let out = k.tensor_map("c", map(BM));
+        let ab = k.ring("ab", c.stages, |s| {
+            (s.tile::<bf16>(BM, BK), s.tile::<bf16>(c.bn, BK))
+        });
+        let staged = k.tile::<bf16>("c", BM, c.bn).declare();
+        let written = k.named_barrier("written");
+        let tiles = Order::Grouped(8).tiles(m.div_ceil(BM), n.div_ceil(c.bn));
+
+        k.role("math").warpgroups(1).registers(240).body(|| {
+            tiles.each(|tile| {
+                let acc = Acc::new(BM, c.bn);
+                steps(kk.div_ceil(BK)).each(|_| {
+                    let slot = ab.wait();
+                    acc.mma(&slot.0, &slot.1);
+                    slot.release_after(&acc);
+                });
+                let sums = acc.finish();
+                // The copies of the last tile have left before this one overwrites it.
+                elect(|| bulk_wait_read(0));
+                written.sync(128);
+                sums.store_matrix::<bf16, Bf16x2>(&staged.whole());
+                fence_async();
+                written.sync(128);
+                elect(|| {
+                    for col in (0..c.bn).step_by(64) {
+                        let panel = staged.whole().slice(0..BM, col..col + 64);
+                        out.store(panel, [tile.n * c.bn + col, tile.m * BM]);
+                    }
+                    bulk_commit();
+                });
+            });
+            elect(|| bulk_wait_read(0));
+        });
+
+        k.role("load").warpgroups(1).registers(40).body(|| {
+            elect(|| {
+                tiles.each(|tile| {
+                    steps(kk.div_ceil(BK)).each(|ks| {
+                        let slot = ab.acquire();
+                        slot.load(a, slot.0, [ks * BK, tile.m * BM]);
+                        slot.load(b, slot.1, [ks * BK, tile.n * c.bn]);
+                        slot.commit();
+                    });
+                });
+            });
+        });
+    })
+}
+
+impl Family for Gemm {
+    type Problem = Problem;
+    type Choice = Choice;
+    type Config = Config;
+
+    const NAME: &'static str = "gemm";
+    const ABOUT: &'static str = "C = A · Bᵀ in bf16, a teaching kernel";
+
+    fn default_problem(place: Place) -> Problem {
+        match place {
+            Place::Cpu => Problem {
+                m: 256,
+                n: 256,
+                k: 256,
+            },
+            Place::Gpu => Problem {
+                m: 4096,
+                n: 4096,
+                k: 4096,
+            },
+        }
+    }
+
+    fn check(p: &Problem) -> Result<(), FamilyError> {
+        let bad = |text: String| Err(FamilyError::Problem(text));
+        if p.m == 0 || p.n == 0 || p.k == 0 {
+            return bad(format!(
+                "M, N and K are at least 1, not {} x {} x {}",
+                p.m, p.n, p.k
+            ));
+        }
+        for (name, x) in [("N", p.n), ("K", p.k)] {
+            if !x.is_multiple_of(8) {
+                return bad(format!(
+                    "rows are a multiple of 16 bytes, so {name} is a multiple of 8, not {x}"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn config(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
+        let (bn, stages) = (choice.bn.unwrap_or(128), choice.stages.unwrap_or(3));
+        if bn == 0 || !bn.is_multiple_of(64) || bn > 256 {
+            return Err(FamilyError::Config(format!(
+                "a tile has 64, 128, 192 or 256 columns, not {bn}"
+            )));
+        }
+        let bytes =
+            u64::from(stages) * u64::from((BM + bn) * BK * 2) + u64::from(BM * bn * 2) + 1024;
+        if stages == 0 || bytes > u64::from(target.shared_bytes) {
+            return Err(FamilyError::Config(format!(
+                "{stages} stages of {BM} x {bn} need {bytes} bytes of shared memory; {} has {}, and a ring at least 1 stage",
+                target.name, target.shared_bytes
+            )));
+        }
+        let tiles = p.m.div_ceil(BM).saturating_mul(p.n.div_ceil(bn));
+        Ok(Config {
+            bn,
+            stages,
+            ctas: tiles.min(target.sms),
+        })
+    }
+
+    fn candidates(p: &Problem, target: &Target) -> Vec<Config> {
+        let all = [(128, 4), (192, 4), (256, 3), (64, 6)];
+        let choices = all.map(|(bn, stages)| Choice {
+            bn: Some(bn),
+            stages: Some(stages),
+        });
+        choices
+            .iter()
+            .filter_map(|c| Self::config(p, c, target).ok())
+            .collect()
+    }
+
+    fn plan(p: &Problem, c: &Config, _: &Target) -> Result<Plan, FamilyError> {
+        let number = |x: u32| PlanArg::Scalar(Type::U32, u64::from(x));
+        let tensor = |buffer, rows: u32, cols: u32, boxed| PlanArg::TensorMap {
+            decl: map(boxed),
+            buffer,
+            offset: 0,
+            extents: vec![cols.into(), rows.into()],
+            strides: vec![u64::from(cols) * 2],
+        };
+        Ok(Plan {
+            steps: vec![Step {
+                kernel: gemm(c)?,
+                grid: [c.ctas, 1, 1],
+                args: vec![
+                    number(p.m),
+                    number(p.n),
+                    number(p.k),
+                    tensor(Buffer::Input(0), p.m, p.k, BM),
+                    tensor(Buffer::Input(1), p.n, p.k, c.bn),
+                    tensor(Buffer::Output(0), p.m, p.n, BM),
+                ],
+            }],
+            workspace: 0,
+        })
+    }
+
+    fn cost(p: &Problem) -> Cost {
+        let [m, n, k] = [p.m, p.n, p.k].map(f64::from);
+        Cost {
+            flops: 2.0 * m * n * k,
+            bytes: 2.0 * (m * k + n * k + m * n),
+        }
+    }
+
+    fn inputs(p: &Problem, seed: u64) -> Vec<HostTensor> {
+        let mut random = Random::new(seed);
+        let mut draw = |name, rows: u32| {
+            let spec = TensorSpec {
+                name,
+                dtype: DType::Bf16,
+                shape: vec![rows as usize, p.k as usize],
+            };
+            let len = spec.elements();
+            HostTensor::round(spec, (0..len).map(|_| random.normal()))
+        };
+        vec![draw("a", p.m), draw("b", p.n)]
+    }
+
+    fn outputs(p: &Problem) -> Vec<TensorSpec> {
+        let shape = vec![p.m as usize, p.n as usize];
+        vec![TensorSpec {
+            name: "c",
+            dtype: DType::Bf16,
+            shape,
+        }]
+    }
+
+    fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
+        let [a, b] = [0, 1].map(|i| inputs[i].values().collect::<Vec<f64>>());
+        let (n, k) = (p.n as usize, p.k as usize);
+        let one = |i: usize| {
+            let (x, y) = (&a[i / n * k..][..k], &b[i % n * k..][..k]);
+            let (mut sum, mut size) = (0.0, 0.0);
+            for (x, y) in x.iter().zip(y) {
+                sum += x * y;
+                size += (x * y).abs();
+            }
+            (
+                sum,
+                half_ulp(DType::Bf16, sum) * 1.01 + 2f64.powi(-20) * size,
+            )
+        };
+        vec![(0..p.m as usize * n).map(one).collect()]
+    }
+
+    fn cases() -> Vec<Case<Problem, Choice>> {
+        let shapes = [[128, 64, 64], [200, 136, 104], [8, 8, 8], [300, 72, 448]];
+        let case = |[m, n, k]: [u32; 3]| Case {
+            problem: Problem { m, n, k },
+            choice: Choice::default(),
+        };
+        shapes.map(case).into()
+    }
+}

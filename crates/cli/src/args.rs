@@ -1,0 +1,256 @@
+//! Commands and options.
+//!
+//! Each family is a subcommand of `run` and `emit`, so that its options are
+//! its own.
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Arg, ArgAction, Args, Command, ValueHint};
+use clap_complete::Shell;
+use std::ffi::{OsStr, OsString};
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use warpline::kernels::Place;
+use warpline::{Device, Timing};
+use warpline_kernels::AnyFamily;
+
+/// The commands, in the order of the help.
+pub(crate) const COMMANDS: [&str; 5] = ["devices", "list", "run", "emit", "completions"];
+
+const ABOUT: &str = "\
+Warp-specialized GPU kernels: write the assembly line once, check it, run it on
+the CPU or a GPU, print it as PTX.
+
+Without a command, the first kernel family runs on the best device there is.";
+
+const EXAMPLES: &str = "\
+Examples:
+  warpline                                         run the first family where it runs best
+  warpline devices                                 what can run here, and why not
+  warpline run vector-add --n 100000 --dtype bf16  run, compare with the reference, time
+  warpline run vector-add --form specialized --timing random --seed 7
+  warpline emit vector-add --form specialized --ptx -o k.ptx
+
+Exit codes: 0 good; 1 refused, undecided or wrong result; 2 bad input or no such
+device; 3 device fault or hang.";
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  warpline run vector-add
+  warpline run vector-add --n 100000 --form double-buffer --dtype bf16
+  warpline run vector-add --n 4099 --form specialized --timing random --seed 7
+  warpline run vector-add --device cuda:0 --json
+
+`warpline run FAMILY --help` lists the family's own options.";
+
+const EMIT_EXAMPLES: &str = "\
+Examples:
+  warpline emit vector-add --ptx -o k.ptx
+  warpline emit vector-add --form specialized --ir
+  warpline emit vector-add --form specialized --resources --json
+
+`warpline emit FAMILY --help` lists the family's own options.";
+
+/// How to run.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Run")]
+pub(crate) struct RunArgs {
+    /// Where to run: auto takes a GPU if one can be used, else the CPU simulator
+    #[arg(long, value_name = "auto|cpu|cuda:N", default_value = "auto")]
+    pub(crate) device: String,
+    /// When asynchronous work completes on the simulator: at once, as late as
+    /// the program allows, or at moments drawn from the seed [default: eager]
+    #[arg(long, value_parser = timing(), hide_possible_values = true, value_name = "eager|late|random")]
+    pub(crate) timing: Option<Timing>,
+    /// Draws the inputs and the random timing
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Timed runs, of which the median counts [default: 10 on a GPU, 1 on the simulator]
+    #[arg(long, value_name = "N")]
+    pub(crate) repeat: Option<NonZeroU32>,
+}
+
+/// What to print of a kernel.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct EmitArgs {
+    /// The program as Warpline reads it
+    #[arg(long, conflicts_with = "ptx")]
+    pub(crate) ir: bool,
+    /// PTX for the target (what is printed unless asked otherwise)
+    #[arg(long)]
+    pub(crate) ptx: bool,
+    /// Registers, shared memory, barriers and spills: from ptxas if it is
+    /// found, else our estimate
+    #[arg(long)]
+    pub(crate) resources: bool,
+    /// Writes the program to a file; `-` is standard output
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// For which shell.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct CompletionArgs {
+    /// The shell
+    #[arg(value_enum)]
+    pub(crate) shell: Shell,
+}
+
+fn timing() -> impl TypedValueParser<Value = Timing> {
+    PossibleValuesParser::new(Timing::ALL.map(Timing::name)).try_map(|name| name.parse::<Timing>())
+}
+
+/// The whole command line.
+pub(crate) fn command(families: &[&dyn AnyFamily], args: &[OsString]) -> Command {
+    let place = place(args);
+    let of_families = |name: &'static str, about: &'static str, examples: &'static str| {
+        Command::new(name)
+            .about(about)
+            .after_help(examples)
+            .subcommand_required(true)
+            .subcommand_value_name("FAMILY")
+            .subcommand_help_heading("Families")
+            .disable_help_subcommand(true)
+    };
+    let run = of_families(
+        "run",
+        "Runs a family's kernels, compares them with the reference, and prints error and time",
+        RUN_EXAMPLES,
+    );
+    let emit = of_families(
+        "emit",
+        "Prints a family's kernels: program, PTX, resources",
+        EMIT_EXAMPLES,
+    );
+    Command::new("warpline")
+        .bin_name(program(args))
+        .version(env!("CARGO_PKG_VERSION"))
+        .about(ABOUT)
+        .after_help(EXAMPLES)
+        .disable_help_subcommand(true)
+        .arg(
+            Arg::new("json")
+                .long("json")
+                .global(true)
+                .action(ArgAction::SetTrue)
+                .help("One JSON object on standard output, all else on standard error"),
+        )
+        .subcommand(Command::new("devices").about("What can run here, and why not"))
+        .subcommand(Command::new("list").about("The kernel families, their problems and configs"))
+        .subcommand(
+            run.subcommands(
+                families
+                    .iter()
+                    .map(|f| RunArgs::augment_args(family(*f, place))),
+            ),
+        )
+        .subcommand(
+            emit.subcommands(
+                families
+                    .iter()
+                    .map(|f| EmitArgs::augment_args(family(*f, Place::Gpu))),
+            ),
+        )
+        .subcommand(CompletionArgs::augment_args(
+            Command::new("completions").about("Prints a script that completes commands in a shell"),
+        ))
+}
+
+/// A family's subcommand with its own options.
+fn family(family: &dyn AnyFamily, place: Place) -> Command {
+    let command = Command::new(family.name()).about(family.about());
+    // `--n -1` is a bad value of --n, not an unknown option.
+    family
+        .flags(command, place)
+        .mut_args(|arg| match arg.get_action().takes_values() {
+            true => arg.allow_negative_numbers(true),
+            false => arg,
+        })
+}
+
+/// The name this program goes by.
+pub(crate) fn program(args: &[OsString]) -> String {
+    let stem = args.first().and_then(|first| Path::new(first).file_stem());
+    stem.map_or("warpline".into(), |stem| {
+        stem.to_string_lossy().into_owned()
+    })
+}
+
+/// Is the answer to be JSON? Asked before the arguments are known to be good.
+pub(crate) fn wants_json(args: &[OsString]) -> bool {
+    args.iter()
+        .skip(1)
+        .take_while(|a| *a != "--")
+        .any(|a| a == "--json")
+}
+
+/// The first argument that is no option: the command.
+pub(crate) fn first_word(args: &[OsString]) -> Option<&str> {
+    let words = args.iter().skip(1).filter_map(|a| a.to_str());
+    words.into_iter().find(|a| !a.starts_with('-'))
+}
+
+/// Where a run would be, for the defaults that help shows.
+fn place(args: &[OsString]) -> Place {
+    let named = args
+        .iter()
+        .enumerate()
+        .find_map(|(i, a)| match a.to_str()? {
+            "--device" => args.get(i + 1)?.to_str(),
+            a => a.strip_prefix("--device="),
+        });
+    let asks = |a: &OsString| [OsStr::new("-h"), OsStr::new("--help")].contains(&a.as_os_str());
+    match named {
+        Some(name) if name.starts_with("cuda") => Place::Gpu,
+        // Only help needs to know; asking a driver takes time.
+        None | Some("auto") if args.iter().any(asks) => Device::auto().0.place(),
+        _ => Place::Cpu,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<OsString> {
+        line.split(' ').map(OsString::from).collect()
+    }
+
+    #[test]
+    fn the_command_line_holds_together() {
+        command(&warpline_kernels::registry(), &words("warpline")).debug_assert();
+        let names = command(&[], &words("warpline"));
+        let names: Vec<&str> = names.get_subcommands().map(Command::get_name).collect();
+        assert_eq!(names, COMMANDS);
+    }
+
+    #[test]
+    fn json_is_asked_for_anywhere_before_the_double_dash() {
+        assert!(wants_json(&words("warpline --json")));
+        assert!(wants_json(&words("warpline run vector-add --json --n 3")));
+        assert!(!wants_json(&words("warpline run -- --json")));
+    }
+
+    #[test]
+    fn help_for_a_named_device_shows_its_defaults() {
+        assert_eq!(
+            place(&words("warpline run x --device cuda:1 --help")),
+            Place::Gpu
+        );
+        assert_eq!(
+            place(&words("warpline run x --device=cuda --help")),
+            Place::Gpu
+        );
+        assert_eq!(
+            place(&words("warpline run x --device cpu --help")),
+            Place::Cpu
+        );
+        assert_eq!(place(&words("warpline run x")), Place::Cpu);
+    }
+
+    #[test]
+    fn a_program_goes_by_the_name_of_its_file() {
+        assert_eq!(program(&words("/usr/bin/mine --json")), "mine");
+        assert_eq!(program(&[]), "warpline");
+    }
+}

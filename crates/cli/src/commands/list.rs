@@ -1,0 +1,43 @@
+//! `warpline list`.
+
+use crate::answer::Answer;
+use crate::{report, words};
+use serde_json::json;
+use warpline_ir::Target;
+use warpline_kernels::{AnyFamily, Place};
+
+/// The families, their problems and configs.
+pub(crate) fn list(families: &[&dyn AnyFamily]) -> Answer {
+    let target = Target::SM_90A;
+    let mut text = String::new();
+    let mut all = Vec::new();
+    for family in families {
+        let [cpu, gpu] = [Place::Cpu, Place::Gpu].map(|place| family.default_problem(place));
+        let configs = family.default_candidates(Place::Gpu, &target);
+        let best = configs.first().map_or("none".into(), words::settings);
+        let rows = [
+            (
+                "problem",
+                format!(
+                    "{} (on the CPU: {})",
+                    words::settings(&gpu),
+                    words::settings(&cpu)
+                ),
+            ),
+            (
+                "config",
+                format!("{best} (the best guess of {})", configs.len()),
+            ),
+            ("options", format!("run {} --help", family.name())),
+        ];
+        let title = format!("{}: {}", family.name(), family.about());
+        text.push_str(&report::fields(&title, &rows));
+        all.push(json!({
+            "name": family.name(),
+            "about": family.about(),
+            "default_problem": { "cpu": cpu, "gpu": gpu },
+            "configs": configs,
+        }));
+    }
+    Answer::new("list", text).field("families", all)
+}

@@ -1,0 +1,47 @@
+//! What each command does.
+
+mod completions;
+mod devices;
+mod emit;
+mod list;
+mod run;
+
+use crate::answer::Answer;
+use crate::errors::Failure;
+use clap::ArgMatches;
+use std::ffi::OsString;
+use warpline_kernels::AnyFamily;
+
+/// Runs the command that the arguments name.
+pub(crate) fn dispatch(
+    families: &[&dyn AnyFamily],
+    args: &[OsString],
+    matches: &ArgMatches,
+) -> Result<Answer, Failure> {
+    match matches.subcommand() {
+        None => run::flagship(families),
+        Some(("devices", _)) => Ok(devices::devices()),
+        Some(("list", _)) => Ok(list::list(families)),
+        Some(("run", m)) => {
+            let (family, m) = named(families, m)?;
+            run::run(family, m)
+        }
+        Some(("emit", m)) => {
+            let (family, m) = named(families, m)?;
+            emit::emit(family, m)
+        }
+        Some((_, m)) => completions::completions(families, args, m),
+    }
+}
+
+/// The family whose subcommand was given.
+fn named<'a>(
+    families: &[&'a dyn AnyFamily],
+    matches: &'a ArgMatches,
+) -> Result<(&'a dyn AnyFamily, &'a ArgMatches), Failure> {
+    let (name, m) = matches.subcommand().unwrap_or(("", matches));
+    let family = families.iter().find(|f| f.name() == name);
+    // clap has let pass only names that are there.
+    let missing = || Failure::input("unknown-family", format!("there is no family {name:?}"));
+    Ok((*family.ok_or_else(missing)?, m))
+}

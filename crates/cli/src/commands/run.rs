@@ -1,0 +1,138 @@
+//! `warpline run FAMILY`, and what runs when no command is given.
+
+use crate::answer::Answer;
+use crate::args::RunArgs;
+use crate::errors::Failure;
+use crate::progress::Bar;
+use crate::{report, words};
+use clap::{ArgMatches, FromArgMatches};
+use std::io::{self, Write};
+use warpline::{Device, Outcome, RunOptions, estimate};
+use warpline_kernels::{AnyFamily, AnyWork};
+
+/// What to try after the first run.
+const NEXT: &str = "
+Try next:
+  warpline devices                  what can run here, and why not
+  warpline list                     the kernel families
+  warpline run vector-add --form specialized --timing random
+  warpline emit vector-add --form specialized --ir
+";
+
+/// Runs the default problem of the first family on the best device there is.
+pub(crate) fn flagship(families: &[&dyn AnyFamily]) -> Result<Answer, Failure> {
+    let Some(family) = families.first() else {
+        return Err(Failure::input(
+            "no-family",
+            "this program has no kernel family to run",
+        ));
+    };
+    let place = Chosen::auto();
+    let work = family.default_work(place.device.place(), &place.device.target())?;
+    let mut answer = place.run(work.as_ref(), RunOptions::default())?;
+    answer.text.push_str(NEXT);
+    Ok(answer)
+}
+
+/// Runs the work that the arguments ask for.
+pub(crate) fn run(family: &dyn AnyFamily, matches: &ArgMatches) -> Result<Answer, Failure> {
+    let args = RunArgs::from_arg_matches(matches)
+        .map_err(|e| Failure::input("bad-usage", e.to_string()))?;
+    let place = Chosen::new(&args.device)?;
+    let mut options = RunOptions::default();
+    options.seed = args.seed;
+    options.repeat = args.repeat;
+    if let Some(timing) = args.timing {
+        if !place.device.is_simulator() {
+            let device = place.device.name();
+            let text =
+                format!("--timing {timing} is for the CPU simulator, and the device is {device}");
+            return Err(Failure::input("bad-usage", text));
+        }
+        options.timing = timing;
+    }
+    let work = family.parse(matches, place.device.place(), &place.device.target())?;
+    place.run(work.as_ref(), options)
+}
+
+/// A device, and why no better one was taken.
+struct Chosen {
+    device: Device,
+    reason: Option<String>,
+}
+
+impl Chosen {
+    fn auto() -> Self {
+        let (device, reason) = Device::auto();
+        Self { device, reason }
+    }
+
+    fn new(name: &str) -> Result<Self, Failure> {
+        if name == "auto" {
+            return Ok(Self::auto());
+        }
+        Ok(Self {
+            device: Device::parse(name)?,
+            reason: None,
+        })
+    }
+
+    fn run(&self, work: &dyn AnyWork, mut options: RunOptions) -> Result<Answer, Failure> {
+        if self.device.is_simulator() {
+            let repeats = options.repeat.map_or(1, |n| n.get());
+            let once = estimate::simulation_seconds(&work.cost(), options.timing);
+            warn_of(once * f64::from(repeats));
+        }
+        options.simulate = true;
+        let bar = Bar::new();
+        options.progress = Some(bar.listener());
+        let outcome = warpline::run(work, &self.device, &options)?;
+        drop(bar);
+        let text = report::run(&outcome, self.reason.as_deref(), &options);
+        Ok(Answer::new("run", text)
+            .field("passed", outcome.passed())
+            .field("device_reason", &self.reason)
+            .field(
+                "timing",
+                self.device.is_simulator().then(|| options.timing.name()),
+            )
+            .fields(&outcome)
+            .failing(wrong(&outcome)))
+    }
+}
+
+/// Says how long it will take, where that is long.
+fn warn_of(seconds: f64) {
+    if seconds > estimate::UNASKED_SECONDS {
+        let about = words::seconds(seconds);
+        let _ = writeln!(
+            io::stderr(),
+            "note: the CPU is a simulator, and this takes it about {about}"
+        );
+    }
+}
+
+/// What is wrong with the result, in a sentence.
+fn wrong(outcome: &Outcome) -> Option<Failure> {
+    if outcome.passed() {
+        return None;
+    }
+    let worst = outcome.outputs.iter().find(|o| !o.passed());
+    let text = match worst {
+        Some(o) => format!(
+            "{} of {} elements of {} are wrong{}",
+            o.failed,
+            o.elements,
+            o.output,
+            o.worst.as_ref().map_or(String::new(), |w| format!(
+                ", the worst at {}: {} where {} is expected within {}",
+                report::element(&o.output, &w.index),
+                w.value,
+                w.expected,
+                words::small(w.bound)
+            ))
+        ),
+        None => "the repeats did not give the same bits".into(),
+    };
+    Some(Failure::refused("wrong-result", text))
+}
