@@ -22,6 +22,22 @@ enum Verdict {
 }
 
 /// Checks a kernel for a target; refuses with everything that is wrong.
+///
+/// ```
+/// use warpline_check::check;
+/// use warpline_ir::{Kernel, Target};
+///
+/// let kernel = |registers| Kernel::build("k", |k| {
+///     k.role("load").warpgroups(1).registers(registers).body(|| {});
+///     k.role("math").warpgroups(2).registers(240).body(|| {});
+/// });
+/// assert!(check(kernel(24)?, &Target::SM_90A).is_ok());
+///
+/// // One step of eight too many: the last increase would wait for ever.
+/// let refused = check(kernel(32)?, &Target::SM_90A).unwrap_err();
+/// assert_eq!(refused.refusals[0].code(), "R9.pool");
+/// # Ok::<(), warpline_ir::BuildErrors>(())
+/// ```
 pub fn check(kernel: Kernel, target: &Target) -> Result<Checked, Refusals> {
     let refusals = rules::judge(&kernel, target);
     if refusals.is_empty() {

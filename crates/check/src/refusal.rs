@@ -60,11 +60,25 @@ pub struct Refusals {
 impl fmt::Display for Refusals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "kernel {}: ", self.kernel)?;
-        for (i, r) in self.refusals.iter().enumerate() {
+        // One line breaks a rule once for a reader, however often its ops do.
+        let mut shown: Vec<(&Refusal, usize)> = Vec::new();
+        for r in &self.refusals {
+            let same = |s: &&mut (&Refusal, usize)| {
+                s.0.code() == r.code() && s.0.at == r.at && s.0.role == r.role
+            };
+            match shown.iter_mut().find(same).filter(|_| r.at.is_some()) {
+                Some((_, more)) => *more += 1,
+                None => shown.push((r, 0)),
+            }
+        }
+        for (i, (r, more)) in shown.iter().enumerate() {
             if i > 0 {
                 write!(f, "; ")?;
             }
             write!(f, "{r}")?;
+            if *more > 0 {
+                write!(f, " (and {more} more there)")?;
+            }
         }
         Ok(())
     }

@@ -45,7 +45,7 @@ struct Problem {
 /// What the caller fixes of the config.
 #[derive(Clone, Debug, Default, Args, Serialize)]
 struct Choice {
-    /// Columns of a tile, a multiple of 64 up to 256
+    /// Columns of a tile, a multiple of 64 up to 192
     #[arg(long)]
     bn: Option<u32>,
     /// Stages of the ring
@@ -175,9 +175,9 @@ impl Family for Gemm {
 
     fn config(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
         let (bn, stages) = (choice.bn.unwrap_or(128), choice.stages.unwrap_or(3));
-        if bn == 0 || !bn.is_multiple_of(64) || bn > 256 {
+        if bn == 0 || !bn.is_multiple_of(64) || bn > 192 {
             return Err(FamilyError::Config(format!(
-                "a tile has 64, 128, 192 or 256 columns, not {bn}"
+                "a tile has 64, 128 or 192 columns, not {bn}"
             )));
         }
         let bytes =
@@ -197,7 +197,7 @@ impl Family for Gemm {
     }
 
     fn candidates(p: &Problem, target: &Target) -> Vec<Config> {
-        let all = [(128, 4), (192, 4), (256, 3), (64, 6)];
+        let all = [(128, 4), (192, 4), (64, 6)];
         let choices = all.map(|(bn, stages)| Choice {
             bn: Some(bn),
             stages: Some(stages),

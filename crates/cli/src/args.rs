@@ -137,35 +137,28 @@ pub(crate) fn command(families: &[&dyn AnyFamily], args: &[OsString]) -> Command
         )
         .subcommand(Command::new("devices").about("What can run here, and why not"))
         .subcommand(Command::new("list").about("The kernel families, their problems and configs"))
+        .subcommand(run.subcommands(families.iter().map(|f| {
+            let command = with_flags(*f, place);
+            RunArgs::augment_args(command).about(f.about())
+        })))
+        .subcommand(emit.subcommands(families.iter().map(|f| {
+            let command = with_flags(*f, Place::Gpu);
+            EmitArgs::augment_args(command).about(f.about())
+        })))
         .subcommand(
-            run.subcommands(
-                families
-                    .iter()
-                    .map(|f| RunArgs::augment_args(family(*f, place))),
-            ),
+            CompletionArgs::augment_args(Command::new("completions"))
+                .about("Prints a script that completes commands in a shell"),
         )
-        .subcommand(
-            emit.subcommands(
-                families
-                    .iter()
-                    .map(|f| EmitArgs::augment_args(family(*f, Place::Gpu))),
-            ),
-        )
-        .subcommand(CompletionArgs::augment_args(
-            Command::new("completions").about("Prints a script that completes commands in a shell"),
-        ))
 }
 
 /// A family's subcommand with its own options.
-fn family(family: &dyn AnyFamily, place: Place) -> Command {
-    let command = Command::new(family.name()).about(family.about());
+fn with_flags(family: &dyn AnyFamily, place: Place) -> Command {
+    let command = family.flags(Command::new(family.name()), place);
     // `--n -1` is a bad value of --n, not an unknown option.
-    family
-        .flags(command, place)
-        .mut_args(|arg| match arg.get_action().takes_values() {
-            true => arg.allow_negative_numbers(true),
-            false => arg,
-        })
+    command.mut_args(|arg| match arg.get_action().takes_values() {
+        true => arg.allow_negative_numbers(true),
+        false => arg,
+    })
 }
 
 /// The name this program goes by.

@@ -91,6 +91,12 @@ impl Failure {
             ErrorKind::InvalidValue => bad_choice(&seen),
             ErrorKind::ValueValidation => bad_value(&seen),
             ErrorKind::ArgumentConflict => conflict(&seen),
+            ErrorKind::MissingRequiredArgument => {
+                let missing = seen.all(ContextKind::InvalidArg);
+                let missing: Vec<String> = missing.iter().map(|m| option_name(m)).collect();
+                let text = format!("{} must be given", words::list(&missing, "and"));
+                Self::input("missing-argument", text)
+            }
             _ => Self::input("bad-usage", first_line(e)),
         }
     }
@@ -126,7 +132,9 @@ impl Seen<'_> {
     }
 }
 
+/// `--n` of `--n <COUNT>`, `SHELL` of `<SHELL>`.
 fn option_name(shown: &str) -> String {
+    let shown = shown.trim_matches(['<', '>']);
     shown
         .split([' ', '='])
         .next()
@@ -182,10 +190,12 @@ fn bad_value(seen: &Seen<'_>) -> Failure {
         .split_once(" is not in ")
         .and_then(|(_, range)| range.split_once("..="));
     let text = match (cause.downcast_ref::<ParseIntError>(), range) {
+        (Some(e), _) if *e.kind() == IntErrorKind::PosOverflow => {
+            format!("{value} is too large a number for {option}")
+        }
         (Some(e), _) => {
             let rule = match e.kind() {
                 IntErrorKind::Zero => "a whole number of at least 1",
-                IntErrorKind::PosOverflow => "a smaller whole number",
                 _ if value.starts_with('-') => "a whole number of at least 0",
                 _ => "a whole number",
             };

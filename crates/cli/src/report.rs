@@ -8,9 +8,9 @@ use warpline::{Comparison, Outcome, RunOptions};
 pub(crate) fn table<const N: usize>(header: [&str; N]) -> Table {
     let mut table = Table::new();
     table
-        .load_style(presets::UTF8_HORIZONTAL_ONLY)
+        .load_style(presets::NOTHING)
         .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_header(header);
+        .set_header(header.map(str::to_uppercase));
     table
 }
 
@@ -62,7 +62,7 @@ fn error(output: &Comparison) -> String {
     let mut text = format!("at most {}", words::small(output.max_error));
     if worst.ratio > 0.0 {
         text += &format!(
-            "; nearest to its bound at {place}: {} of {}",
+            "; {place} comes nearest to its bound: {} of {}",
             words::small(worst.error),
             words::small(worst.bound)
         );

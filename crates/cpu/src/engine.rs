@@ -258,7 +258,9 @@ impl Engines {
         pending: u32,
         read: bool,
     ) -> bool {
-        copy.warp == warp
+        // Of several copies in a group, one that is read already is not what a read waits for.
+        let left = !read || copy.unread_pieces().next().is_some();
+        left && copy.warp == warp
             && copy
                 .group
                 .is_some_and(|g| self.groups[warp as usize].waits_for(g, lane, pending, read))

@@ -90,7 +90,7 @@ fn check_ops(kernel: &Kernel, code: &Code<'_>, target: &Target) -> Result<(), Bo
     for s in &code.sites {
         if let Err(text) = s.op.legal(target) {
             let role = &kernel.roles[s.role.index()];
-            let mut e = refused(Fault::new(FaultKind::Launch, text));
+            let mut e = refused(Fault::new(FaultKind::Illegal, text));
             e.at = Some(Site {
                 role: role.name.clone(),
                 warp: role.first_warp,

@@ -115,7 +115,7 @@ pub struct Descriptor {
 impl TileLayout {
     /// Bytes of one row.
     pub const fn row_bytes(&self) -> u32 {
-        self.cols * self.element
+        self.cols.saturating_mul(self.element)
     }
 
     /// Bytes of a row inside one panel.
@@ -133,18 +133,24 @@ impl TileLayout {
 
     /// Panels side by side.
     pub const fn panels(&self) -> u32 {
-        let span = self.span();
-        if span == 0 { 0 } else { self.row_bytes() / span }
+        match self.row_bytes().checked_div(self.span()) {
+            Some(panels) => panels,
+            None => 0,
+        }
     }
 
     /// Bytes of one panel.
     pub const fn panel_bytes(&self) -> u32 {
-        self.rows * self.span()
+        self.rows.saturating_mul(self.span())
     }
 
     /// Bytes from one stage to the next.
     pub const fn stage_bytes(&self) -> u32 {
-        (self.rows * self.row_bytes()).next_multiple_of(self.swizzle.align())
+        let bytes = self.rows.saturating_mul(self.row_bytes());
+        match bytes.checked_next_multiple_of(self.swizzle.align()) {
+            Some(bytes) => bytes,
+            None => u32::MAX,
+        }
     }
 
     /// The byte of an element before the swizzle: where wgmma and TMA start to walk.

@@ -84,7 +84,11 @@ impl Locs {
     /// The innermost frame that belongs to an author.
     pub fn author(&self, l: Loc) -> Option<Frame> {
         let stack = self.stack(l);
-        stack.iter().find(|f| !f.is_internal()).or(stack.first()).copied()
+        stack
+            .iter()
+            .find(|f| !f.is_internal())
+            .or(stack.first())
+            .copied()
     }
 
     /// The author's line, as `file.rs:12`.

@@ -191,13 +191,7 @@ pub trait Machine {
     /// `lanes`, which are active.
     fn load(&mut self, lanes: Mask, at: &At, width: usize) -> Result<LaneBytes, Fault>;
     /// Writes `width` bytes from each lane of `lanes`, which are active.
-    fn store(
-        &mut self,
-        lanes: Mask,
-        at: &At,
-        width: usize,
-        data: &LaneBytes,
-    ) -> Result<(), Fault>;
+    fn store(&mut self, lanes: Mask, at: &At, width: usize, data: &LaneBytes) -> Result<(), Fault>;
     /// Replaces a word of `width` bytes (4 or 8) in every active lane, lane 0
     /// first, by `f(lane, old)`; gives the old words.
     fn atomic(

@@ -86,7 +86,7 @@ pub struct Tile {
 impl Tile {
     /// Bytes of all stages.
     pub fn bytes(&self) -> u32 {
-        self.stages * self.layout.stage_bytes()
+        self.stages.saturating_mul(self.layout.stage_bytes())
     }
 }
 

@@ -63,8 +63,13 @@ impl TensorMapDecl {
     /// Bytes that one copy puts into shared memory.
     pub fn bytes(&self) -> u32 {
         let elements: u32 = match &self.mode {
-            MapMode::Tiled => self.tile.iter().fold(1, |n: u32, &side| n.saturating_mul(side)),
-            MapMode::Im2col { channels, pixels, .. } => channels.saturating_mul(*pixels),
+            MapMode::Tiled => self
+                .tile
+                .iter()
+                .fold(1, |n: u32, &side| n.saturating_mul(side)),
+            MapMode::Im2col {
+                channels, pixels, ..
+            } => channels.saturating_mul(*pixels),
         };
         elements.saturating_mul(self.dtype.bytes() as u32)
     }
@@ -86,7 +91,12 @@ impl TensorMapDecl {
                 }
                 self.tile[0]
             }
-            MapMode::Im2col { lower, upper, channels, pixels } => {
+            MapMode::Im2col {
+                lower,
+                upper,
+                channels,
+                pixels,
+            } => {
                 if rank < 3 {
                     return Some(format!("an im2col map has 3 to 5 dimensions, not {rank}"));
                 }
@@ -103,7 +113,11 @@ impl TensorMapDecl {
                     4 => 1 << 7,
                     _ => 1 << 4,
                 };
-                if let Some(&c) = lower.iter().chain(upper).find(|&&c| c < -limit || c >= limit) {
+                if let Some(&c) = lower
+                    .iter()
+                    .chain(upper)
+                    .find(|&&c| c < -limit || c >= limit)
+                {
                     return Some(format!(
                         "an im2col corner of a rank-{rank} map is {} to {}, not {c}",
                         -limit,

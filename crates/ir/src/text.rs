@@ -266,7 +266,9 @@ impl Effects for Line<'_> {
     fn sync(&mut self, s: &Sync) {
         let k = self.kernel;
         match s {
-            Sync::Init { bar, count } => self.push(format!("{}, {count} arrivals", k.show_bar(bar))),
+            Sync::Init { bar, count } => {
+                self.push(format!("{}, {count} arrivals", k.show_bar(bar)))
+            }
             Sync::Inval { bar } => self.push(k.show_bar(bar)),
             Sync::Arrive { bar, count, tx, .. } => {
                 self.push(format!("{}, {count}", k.show_bar(bar)));

@@ -10,8 +10,16 @@ fn refused(body: impl FnOnce(Builder)) -> (&'static str, String, u32, Option<u32
     assert_eq!(errors.errors.len(), 1, "one error, not: {errors}");
     let e = &errors.errors[0];
     let at = e.at.expect("an error has a line");
-    assert!(at.file.ends_with("build_errors.rs"), "{at:?} is not the author's file");
-    (e.code, e.text.clone(), at.line, e.other.map(|(f, _)| f.line))
+    assert!(
+        at.file.ends_with("build_errors.rs"),
+        "{at:?} is not the author's file"
+    );
+    (
+        e.code,
+        e.text.clone(),
+        at.line,
+        e.other.map(|(f, _)| f.line),
+    )
 }
 
 #[test]
@@ -28,7 +36,10 @@ fn a_slot_that_is_never_committed() {
         k.role("math").body(|| ring.wait().release());
     });
     assert_eq!((code, at), ("slot-left", line));
-    assert!(text.contains("ring tiles") && text.contains("never committed"), "{text}");
+    assert!(
+        text.contains("ring tiles") && text.contains("never committed"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -60,7 +71,10 @@ fn a_register_used_in_another_role_names_both_lines() {
             let _ = x + 1;
         });
     });
-    assert_eq!((code, at, other), ("register-of-another-role", used, Some(made)));
+    assert_eq!(
+        (code, at, other),
+        ("register-of-another-role", used, Some(made))
+    );
     assert!(text.contains("role one") && text.contains("two"), "{text}");
 }
 
@@ -144,33 +158,54 @@ fn a_view_that_cuts_a_swizzle_atom() {
 #[test]
 fn declarations_that_cannot_be() {
     let code = |body: fn(Builder)| refused(body).0;
-    assert_eq!(code(|k| {
-        k.param::<u32>("n");
-        k.param::<u32>("n");
-        k.role("all").body(|| {});
-    }), "parameter-name");
-    assert_eq!(code(|k| {
-        k.param::<u32>("2n");
-        k.role("all").body(|| {});
-    }), "parameter-name");
-    assert_eq!(code(|k| {
-        k.role("all").body(|| {});
-        k.role("all").body(|| {});
-    }), "role-name");
-    assert_eq!(code(|k| {
-        k.role("all").warps(0).body(|| {});
-    }), "role-warps");
-    assert_eq!(code(|k| {
-        k.tile::<f32>("t", 0, 4).declare();
-        k.role("all").body(|| {});
-    }), "tile-shape");
-    assert_eq!(code(|k| {
-        k.role("all").body(|| elect(|| elect(|| {})));
-    }), "elect-inside-elect");
-    assert_eq!(code(|k| {
-        k.cluster(0, 1, 1);
-        k.role("all").body(|| {});
-    }), "cluster-size");
+    assert_eq!(
+        code(|k| {
+            k.param::<u32>("n");
+            k.param::<u32>("n");
+            k.role("all").body(|| {});
+        }),
+        "parameter-name"
+    );
+    assert_eq!(
+        code(|k| {
+            k.param::<u32>("2n");
+            k.role("all").body(|| {});
+        }),
+        "parameter-name"
+    );
+    assert_eq!(
+        code(|k| {
+            k.role("all").body(|| {});
+            k.role("all").body(|| {});
+        }),
+        "role-name"
+    );
+    assert_eq!(
+        code(|k| {
+            k.role("all").warps(0).body(|| {});
+        }),
+        "role-warps"
+    );
+    assert_eq!(
+        code(|k| {
+            k.tile::<f32>("t", 0, 4).declare();
+            k.role("all").body(|| {});
+        }),
+        "tile-shape"
+    );
+    assert_eq!(
+        code(|k| {
+            k.role("all").body(|| elect(|| elect(|| {})));
+        }),
+        "elect-inside-elect"
+    );
+    assert_eq!(
+        code(|k| {
+            k.cluster(0, 1, 1);
+            k.role("all").body(|| {});
+        }),
+        "cluster-size"
+    );
 }
 
 #[test]

@@ -84,7 +84,12 @@ fn descriptors_walk_to_the_elements_of_the_layout() {
     for swizzle in [Swizzle::B32, Swizzle::B64, Swizzle::B128] {
         let span = swizzle.span().expect("swizzled");
         // K-major: [mn, k], one 16-wide step of K at a time.
-        let t = TileLayout { element: 2, rows: 64, cols: span / 2, swizzle };
+        let t = TileLayout {
+            element: 2,
+            rows: 64,
+            cols: span / 2,
+            swizzle,
+        };
         for k0 in (0..t.cols).step_by(16) {
             for (mn, k) in (0..64).flat_map(|mn| (0..16).map(move |k| (mn, k))) {
                 let start = t.linear(0, k0);
@@ -92,7 +97,12 @@ fn descriptors_walk_to_the_elements_of_the_layout() {
             }
         }
         // MN-major: [k, mn], over several panels.
-        let t = TileLayout { element: 2, rows: 32, cols: span * 2, swizzle };
+        let t = TileLayout {
+            element: 2,
+            rows: 32,
+            cols: span * 2,
+            swizzle,
+        };
         for k0 in [0, 16] {
             for (mn, k) in (0..t.cols).flat_map(|mn| (0..16).map(move |k| (mn, k))) {
                 let start = t.linear(k0, 0);
@@ -118,7 +128,12 @@ fn the_accumulator_of_a_warpgroup_covers_its_tile() {
 
 #[test]
 fn views_lie_on_atoms() {
-    let t = TileLayout { element: 2, rows: 128, cols: 128, swizzle: Swizzle::B128 };
+    let t = TileLayout {
+        element: 2,
+        rows: 128,
+        cols: 128,
+        swizzle: Swizzle::B128,
+    };
     assert!(t.is_atomic(0, 128, 0, 128));
     assert!(t.is_atomic(64, 64, 64, 64), "whole panels");
     assert!(t.is_atomic(8, 8, 16, 16), "16-byte chunks inside a panel");

@@ -44,7 +44,10 @@ fn a_library_function_shows_the_line_that_called_it() {
     });
     for op in ["ex2", "rcp", "add", "mul"] {
         let f = frames(&k, op);
-        assert!(!f.is_empty() && f.iter().all(|f| f.line == line), "{op}: {f:?}");
+        assert!(
+            !f.is_empty() && f.iter().all(|f| f.line == line),
+            "{op}: {f:?}"
+        );
     }
 }
 
@@ -58,7 +61,11 @@ fn a_function_passed_by_name_shows_the_line_of_map() {
     });
     let f = frames(&k, "ex2");
     assert_eq!(f.len(), 4);
-    assert!(f.iter().all(|f| f.line == line && f.file.ends_with("locations.rs")), "{f:?}");
+    assert!(
+        f.iter()
+            .all(|f| f.line == line && f.file.ends_with("locations.rs")),
+        "{f:?}"
+    );
 }
 
 /// An author's helper without `#[track_caller]`: its own line is the innermost.
@@ -85,9 +92,16 @@ fn an_authors_helper_is_shown_with_what_encloses_it() {
         }
     });
     assert_eq!(stacks.len(), 1);
-    let lines: Vec<_> = stacks[0].iter().filter(|f| !f.is_internal()).map(|f| f.line).collect();
+    let lines: Vec<_> = stacks[0]
+        .iter()
+        .filter(|f| !f.is_internal())
+        .map(|f| f.line)
+        .collect();
     assert!(lines.contains(&line), "the loop is in the stack: {lines:?}");
-    assert!(lines[0] < line, "the helper's own line comes first: {lines:?}");
+    assert!(
+        lines[0] < line,
+        "the helper's own line comes first: {lines:?}"
+    );
 }
 
 #[test]

@@ -15,7 +15,10 @@ fn table() -> String {
     for (g, info) in TABLE {
         if *g != group {
             group = g;
-            let _ = write!(s, "\n## {g}\n\n| op | PTX | what it does | CPU |\n|---|---|---|---|\n");
+            let _ = write!(
+                s,
+                "\n## {g}\n\n| op | PTX | what it does | CPU |\n|---|---|---|---|\n"
+            );
         }
         let exact = match info.exactness {
             Exactness::Exact => "exact".to_owned(),
@@ -43,7 +46,10 @@ fn the_documented_table_is_the_codes() {
         std::fs::write(path, &want).expect("docs/ops.md can be written");
     }
     let have = std::fs::read_to_string(path).unwrap_or_default();
-    assert!(have == want, "docs/ops.md is not the op table: run this test with WARPLINE_BLESS=1");
+    assert!(
+        have == want,
+        "docs/ops.md is not the op table: run this test with WARPLINE_BLESS=1"
+    );
 }
 
 #[test]

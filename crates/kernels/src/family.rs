@@ -95,8 +95,12 @@ pub trait AnyFamily: Send + Sync {
     /// Adds the family's flags to a command.
     fn flags(&self, command: Command, place: Place) -> Command;
     /// The work that flags ask for; a flag that is not given keeps its default for the place.
-    fn parse(&self, m: &ArgMatches, place: Place, target: &Target)
-    -> Result<Box<dyn AnyWork>, FamilyError>;
+    fn parse(
+        &self,
+        m: &ArgMatches,
+        place: Place,
+        target: &Target,
+    ) -> Result<Box<dyn AnyWork>, FamilyError>;
     /// The work of the default problem.
     fn default_work(&self, place: Place, target: &Target) -> Result<Box<dyn AnyWork>, FamilyError>;
     /// The default problem, as JSON.
@@ -190,8 +194,7 @@ impl<F: Family> AnyFamily for F {
     }
     fn flags(&self, command: Command, place: Place) -> Command {
         // Flags that are not given keep the default problem's value, so none is required.
-        let command = F::Problem::augment_args_for_update(command)
-            .next_help_heading(None::<&str>);
+        let command = F::Problem::augment_args_for_update(command).next_help_heading(None::<&str>);
         let defaults = json(&F::default_problem(place));
         let command = command.mut_args(|arg| {
             let id = arg.get_id().as_str().to_owned();
@@ -203,9 +206,13 @@ impl<F: Family> AnyFamily for F {
                 other => other.to_string(),
             };
             let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
-            arg.help(format!("{help} [default here: {shown}]")).help_heading("Problem")
+            arg.help(format!("{help} [default here: {shown}]"))
+                .help_heading("Problem")
         });
-        let named: Vec<String> = command.get_arguments().map(|a| a.get_id().to_string()).collect();
+        let named: Vec<String> = command
+            .get_arguments()
+            .map(|a| a.get_id().to_string())
+            .collect();
         F::Choice::augment_args(command).mut_args(|arg| {
             if named.contains(&arg.get_id().to_string()) {
                 arg
@@ -224,7 +231,8 @@ impl<F: Family> AnyFamily for F {
         problem
             .update_from_arg_matches(m)
             .map_err(|e| FamilyError::Problem(e.to_string()))?;
-        let choice = F::Choice::from_arg_matches(m).map_err(|e| FamilyError::Config(e.to_string()))?;
+        let choice =
+            F::Choice::from_arg_matches(m).map_err(|e| FamilyError::Config(e.to_string()))?;
         Ok(Box::new(Work::<F>::new(problem, &choice, target)?))
     }
     fn default_work(&self, place: Place, target: &Target) -> Result<Box<dyn AnyWork>, FamilyError> {
@@ -235,7 +243,10 @@ impl<F: Family> AnyFamily for F {
         json(&F::default_problem(place))
     }
     fn default_candidates(&self, place: Place, target: &Target) -> Vec<serde_json::Value> {
-        F::candidates(&F::default_problem(place), target).iter().map(|c| json(c)).collect()
+        F::candidates(&F::default_problem(place), target)
+            .iter()
+            .map(|c| json(c))
+            .collect()
     }
     fn cases(&self, target: &Target) -> Vec<Result<Box<dyn AnyWork>, FamilyError>> {
         F::cases()

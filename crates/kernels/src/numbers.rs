@@ -46,7 +46,11 @@ pub fn from_fp8(dtype: DType, code: u8) -> f64 {
     let mantissa = f64::from(code & ((1 << m) - 1)) / f64::from(1 << m);
     let top = (1 << e) - 1;
     if dtype == DType::E5m2 && exponent == top {
-        return if mantissa == 0.0 { sign * f64::INFINITY } else { f64::NAN };
+        return if mantissa == 0.0 {
+            sign * f64::INFINITY
+        } else {
+            f64::NAN
+        };
     }
     if code & 0x7f == 0x7f {
         return f64::NAN;
@@ -66,8 +70,13 @@ pub fn to_fp8(dtype: DType, x: f64) -> u8 {
     let sign = if x.is_sign_negative() { 0x80 } else { 0 };
     let x = x.abs().min(max);
     // The codes of non-negative finite values ascend with their values.
-    let last = (0..=0x7fu8).rev().find(|&c| from_fp8(dtype, c).is_finite()).unwrap_or(0);
-    let above = (0..=last).find(|&c| from_fp8(dtype, c) >= x).unwrap_or(last);
+    let last = (0..=0x7fu8)
+        .rev()
+        .find(|&c| from_fp8(dtype, c).is_finite())
+        .unwrap_or(0);
+    let above = (0..=last)
+        .find(|&c| from_fp8(dtype, c) >= x)
+        .unwrap_or(last);
     if above == 0 {
         return sign;
     }

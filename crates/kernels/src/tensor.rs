@@ -60,6 +60,8 @@ impl HostTensor {
     pub fn values(&self) -> impl Iterator<Item = f64> + '_ {
         let size = self.spec.dtype.bytes();
         let dtype = self.spec.dtype;
-        self.data.chunks_exact(size).map(move |b| crate::numbers::value(dtype, b))
+        self.data
+            .chunks_exact(size)
+            .map(move |b| crate::numbers::value(dtype, b))
     }
 }

@@ -10,9 +10,7 @@ use half::{bf16, f16};
 use serde::Serialize;
 use std::ops::Add;
 use warpline_ir::build::*;
-use warpline_ir::{
-    Bf16x2, BuildErrors, DType, Element, F16x2, Kernel, Scalar, Target, Type,
-};
+use warpline_ir::{Bf16x2, BuildErrors, DType, Element, F16x2, Kernel, Scalar, Target, Type};
 
 /// The family.
 #[derive(Clone, Copy, Debug)]
@@ -156,7 +154,11 @@ impl Family for VectorAdd {
     }
 
     fn config(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
-        let form = choice.form.unwrap_or(Form::GridStride);
+        // Whoever asks for stages asks for rings.
+        let form = choice.form.unwrap_or(match choice.stages {
+            None => Form::GridStride,
+            Some(_) => Form::Specialized,
+        });
         let refuse = |text: String| Err(FamilyError::Config(text));
         let stages = match (form, choice.stages) {
             (Form::GridStride, None) => 1,
@@ -188,7 +190,9 @@ impl Family for VectorAdd {
             ));
         }
         if !warps.is_power_of_two() {
-            return refuse(format!("the number of warps that add is a power of two, not {warps}"));
+            return refuse(format!(
+                "the number of warps that add is a power of two, not {warps}"
+            ));
         }
         let mut config = Config {
             form,
@@ -291,7 +295,10 @@ impl Family for VectorAdd {
 
     fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
         // One rounding: half a unit in the last place of the sum.
-        let sum = inputs[0].values().zip(inputs[1].values()).map(|(a, b)| a + b);
+        let sum = inputs[0]
+            .values()
+            .zip(inputs[1].values())
+            .map(|(a, b)| a + b);
         vec![sum.map(|c| (c, half_ulp(p.dtype.dtype(), c))).collect()]
     }
 
@@ -495,7 +502,9 @@ fn double_buffer<E: Summand>(c: &Config) -> Result<Kernel, BuildErrors> {
     Kernel::build("vector_add", |k| {
         let io = Io::<E>::declare(k, c);
         let len = c.tile / Io::<E>::SIZE;
-        let tiles = k.ring("tiles", c.stages, |s| (s.vector::<E>(len), s.vector::<E>(len)));
+        let tiles = k.ring("tiles", c.stages, |s| {
+            (s.vector::<E>(len), s.vector::<E>(len))
+        });
         k.role("all").warps(c.warps).body(|| {
             let fetch = |start: Reg<u64>, bytes: Reg<u32>| {
                 elect(|| {

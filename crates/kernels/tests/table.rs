@@ -105,8 +105,8 @@ fn every_case_is_accepted_by_the_checker_and_ptxas() {
                 }
                 let checked = warpline_check::check(step.kernel, &TARGET)
                     .unwrap_or_else(|e| panic!("{at}: {e}"));
-                let ptx = warpline_ptx::print(&checked, &TARGET)
-                    .unwrap_or_else(|e| panic!("{at}: {e}"));
+                let ptx =
+                    warpline_ptx::print(&checked, &TARGET).unwrap_or_else(|e| panic!("{at}: {e}"));
                 let out = ptxas
                     .assemble(&ptx.text, TARGET.name)
                     .unwrap_or_else(|e| panic!("{at}: {e}\n{}", ptx.text));

@@ -118,11 +118,11 @@ impl<'k> Writer<'k> {
             at = mapped;
         }
         match stage {
-            Operand::Imm(s) => constant += s * u64::from(stage_bytes),
+            Operand::Imm(s) => add(&mut constant, s, stage_bytes),
             Operand::Reg(s) => at = self.scaled(s, stage_bytes, &at),
         }
         match byte {
-            Operand::Imm(b) => constant += b,
+            Operand::Imm(b) => add(&mut constant, b, 1),
             Operand::Reg(b) => {
                 let (sum, b) = (self.temp(Type::U32), self.reg(b));
                 self.instruction(&format!("add.u32 {sum}, {at}, {b}"));
@@ -263,14 +263,14 @@ impl Asm for Writer<'_> {
         let tile = self.tile(v.tile);
         let l = &tile.layout;
         let (leading, high) = l.descriptor(d);
-        let mut constant = u64::from(tile.offset + l.linear(v.row, v.col)) >> 4;
+        let mut constant = (u64::from(tile.offset) + u64::from(l.linear(v.row, v.col))) >> 4;
         let mut at = SHARED_16.to_owned();
         match v.stage {
-            Operand::Imm(s) => constant += s * u64::from(l.stage_bytes() >> 4),
+            Operand::Imm(s) => add(&mut constant, s, l.stage_bytes() >> 4),
             Operand::Reg(s) => at = self.scaled(s, l.stage_bytes() >> 4, &at),
         }
         let (low, whole) = (self.temp(Type::U32), self.temp(Type::U64));
-        let constant = constant + u64::from(leading);
+        add(&mut constant, 1, leading);
         self.instruction(&format!("add.u32 {low}, {at}, {constant}"));
         self.instruction(&format!("mov.b64 {whole}, {{{low}, {high:#x}}}"));
         whole
@@ -295,6 +295,11 @@ fn register(ty: Type, number: u32) -> String {
         _ => 'r',
     };
     format!("%{class}{number}")
+}
+
+/// Adds `n · bytes`. A kernel that was not proved may name any stage: addresses wrap.
+fn add(constant: &mut u64, n: u64, bytes: u32) {
+    *constant = constant.wrapping_add(n.wrapping_mul(bytes.into())) & u64::from(u32::MAX);
 }
 
 fn plus(register: String, constant: u64) -> String {

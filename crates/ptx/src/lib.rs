@@ -1,6 +1,6 @@
 //! Prints checked Warpline kernels as PTX and reads what ptxas says of them.
 //!
-//! [`print`] takes nothing but a [`Checked`](warpline_check::Checked) kernel.
+//! [`print()`] takes nothing but a [`Checked`](warpline_check::Checked) kernel.
 //! The text is a function of the kernel and the target alone: the same bytes
 //! on every run and in every checkout.
 //!

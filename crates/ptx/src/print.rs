@@ -5,7 +5,7 @@ use crate::flow::Flow;
 use crate::names::{Names, comment, sanitise};
 use crate::params;
 use std::fmt::Write;
-use warpline_check::rules::broken_references;
+use warpline_check::rules::unreadable;
 use warpline_check::{Checked, Refusals, Uniformity};
 use warpline_ir::{Kernel, Role, StmtKind, Target};
 
@@ -49,7 +49,7 @@ pub enum PtxError {
         /// The target that was asked for.
         asked: &'static str,
     },
-    /// It was let through unproved, and names things that it does not declare.
+    /// It was let through unproved, and names things that are not there.
     #[error("an unproved kernel cannot be printed: {0}")]
     Broken(Refusals),
 }
@@ -65,6 +65,26 @@ impl PtxError {
 }
 
 /// Prints a kernel for a target.
+///
+/// ```
+/// use warpline_check::check;
+/// use warpline_ir::{Kernel, Target, build::*};
+///
+/// let kernel = Kernel::build("scale", |k| {
+///     let x = k.pointer::<f32>("x");
+///     k.role("all").warps(4).body(|| {
+///         let i = cta_id() * 128 + thread_id();
+///         x.store(i, x.load(i) * 2.0);
+///     });
+/// })?;
+/// let ptx = warpline_ptx::print(&check(kernel, &Target::SM_90A)?, &Target::SM_90A)?;
+/// assert!(ptx.text.contains(".visible .entry scale("));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// When it was checked for another target, or let through unproved with
+/// references that lead nowhere.
 pub fn print(kernel: &Checked, target: &Target) -> Result<Ptx, PtxError> {
     match kernel.target() {
         Some(checked) if checked == target => {}
@@ -76,7 +96,7 @@ pub fn print(kernel: &Checked, target: &Target) -> Result<Ptx, PtxError> {
             });
         }
         None => {
-            let refusals = broken_references(kernel);
+            let refusals = unreadable(kernel);
             if !refusals.is_empty() {
                 return Err(PtxError::Broken(Refusals {
                     kernel: kernel.name.clone(),
@@ -264,7 +284,7 @@ fn roles<'k>(flow: &mut Flow<'_, 'k>, roles: &'k [Role]) {
         flow.asm.line(&format!(
             "// role {name}: warps {} to {}",
             role.first_warp,
-            end - 1
+            end.saturating_sub(1)
         ));
         if let Some(next) = labels.get(i + 1) {
             let other = warpline_ir::Asm::temp(flow.asm, warpline_ir::Type::Pred);

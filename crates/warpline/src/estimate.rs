@@ -8,18 +8,19 @@ use warpline_kernels::{AnyWork, Cost};
 /// The most seconds that the simulator takes unasked.
 pub const UNASKED_SECONDS: f64 = 30.0;
 
-/// Bytes of global memory that the simulator moves in a second, with eager
-/// timing, on two cores of a server (measured with vector add).
-const BYTES_PER_S: f64 = 100e6;
+// Measured on two cores of a server. Bytes are those of vector add, whose three
+// forms differ by a factor of two; flops are those of wgmma.
 
-/// Floating-point operations that it makes in a second, on the same machine
-/// (measured with wgmma).
+/// Bytes of tensors for which the host draws inputs, computes the reference
+/// and compares, in a second.
+const HOST_BYTES_PER_S: f64 = 60e6;
+/// Bytes of global memory that the simulator moves in a second, by timing.
+const EAGER_BYTES_PER_S: f64 = 250e6;
+const CHECKED_BYTES_PER_S: f64 = 60e6;
+/// Floating-point operations that the simulator makes in a second.
 const FLOPS_PER_S: f64 = 2e9;
 
-/// How much longer the checks of late and random timing take.
-const CHECKED: f64 = 3.0;
-
-/// Seconds that the simulator will take, to a factor of a few.
+/// Seconds that a run on the simulator will take, to a factor of a few.
 ///
 /// ```
 /// use warpline::{Timing, estimate};
@@ -30,11 +31,11 @@ const CHECKED: f64 = 3.0;
 /// assert!(estimate::simulation_seconds(&cost, Timing::Late) > eager);
 /// ```
 pub fn simulation_seconds(cost: &Cost, timing: Timing) -> f64 {
-    let eager = cost.bytes / BYTES_PER_S + cost.flops / FLOPS_PER_S;
-    match timing {
-        Timing::Eager => eager,
-        Timing::Late | Timing::Random => eager * CHECKED,
-    }
+    let moved = match timing {
+        Timing::Eager => cost.bytes / EAGER_BYTES_PER_S,
+        Timing::Late | Timing::Random => cost.bytes / CHECKED_BYTES_PER_S,
+    };
+    cost.bytes / HOST_BYTES_PER_S + moved + cost.flops / FLOPS_PER_S
 }
 
 /// Bytes of host memory that a run needs: the tensors here and on the device's
@@ -49,7 +50,7 @@ pub fn host_bytes(work: &dyn AnyWork) -> f64 {
 }
 
 /// Refuses work that does not fit into the memory of this machine, where that is known.
-pub(crate) fn fits_host(work: &dyn AnyWork) -> Result<(), Error> {
+pub fn fits_host(work: &dyn AnyWork) -> Result<(), Error> {
     let needed = host_bytes(work);
     match available_bytes() {
         Some(available) if needed > available as f64 => Err(Error::HostMemory {

@@ -1,8 +1,9 @@
 //! Constant indices are in range: stages, views, places, mbarriers.
 
 use super::{Case, OpSite};
+use crate::facts::Facts;
 use crate::refusal::{Findings, Rule};
-use warpline_ir::{Kernel, Operand, Place, View};
+use warpline_ir::{Kernel, Operand, Place, StmtKind, View};
 
 /// The rules of this group.
 pub const RULES: &[Rule] = &[STAGE, VIEW, PLACE, BARRIER];
@@ -30,7 +31,9 @@ pub(crate) fn judge<'k>(case: &Case<'k>, found: &mut Findings<'k>) {
             |rule: &Rule, text: String| found.refuse(rule, op.loc(), op.site.role, text);
         for v in op.facts.views() {
             stage(case.kernel, v.tile, v.stage, &mut refuse);
-            view(case.kernel, v, &mut refuse);
+            if let Some(text) = bad_view(case.kernel, v) {
+                refuse(&VIEW, text);
+            }
         }
         for (p, bytes) in op.facts.places() {
             stage(case.kernel, p.tile, p.stage, &mut refuse);
@@ -55,18 +58,30 @@ fn stage(kernel: &Kernel, tile: warpline_ir::TileId, stage: Operand, refuse: Ref
     }
 }
 
-fn view(kernel: &Kernel, v: &View, refuse: Refuse) {
+/// Why a view is not a rectangle of its tile.
+pub(super) fn bad_view(kernel: &Kernel, v: &View) -> Option<String> {
     let tile = kernel.tile(v.tile);
     let (rows, cols) = (tile.layout.rows, tile.layout.cols);
     let ends = |at: u32, len: u32| u64::from(at) + u64::from(len);
     let inside = ends(v.row, v.rows) <= rows.into() && ends(v.col, v.cols) <= cols.into();
-    if v.rows == 0 || v.cols == 0 || !inside {
-        let text = format!(
-            "tile {} is {rows}×{cols}; a view of {}×{} at row {}, column {} is not in it",
-            tile.name, v.rows, v.cols, v.row, v.col
-        );
-        refuse(&VIEW, text);
+    if v.rows > 0 && v.cols > 0 && inside {
+        return None;
     }
+    Some(format!(
+        "tile {} is {rows}×{cols}; a view of {}×{} at row {}, column {} is not in it",
+        tile.name, v.rows, v.cols, v.row, v.col
+    ))
+}
+
+/// Judges the views of a kernel alone.
+pub(crate) fn judge_views(kernel: &Kernel, found: &mut Findings) {
+    kernel.each_stmt(&mut |role, s| {
+        if let StmtKind::Op(op) = &s.kind {
+            for text in Facts::of(op).views().filter_map(|v| bad_view(kernel, v)) {
+                found.refuse(&VIEW, s.loc, role, text);
+            }
+        }
+    });
 }
 
 fn place(kernel: &Kernel, p: &Place, bytes: u64, refuse: Refuse) {

@@ -1,6 +1,6 @@
 //! The rules, one file per group.
 //!
-//! A group is a few [`Rule`](crate::Rule) constants and one `judge` that looks
+//! A group is a few [`Rule`] constants and one `judge` that looks
 //! for breaches. [`references`] comes first and alone: the other groups follow
 //! ids without asking.
 
@@ -8,7 +8,7 @@ use crate::facts::Facts;
 use crate::refusal::{Findings, Refusal, Rule};
 use crate::uniform::Uniformity;
 use crate::walk::{Site, sites};
-use warpline_ir::{Kernel, Loc, Op, StmtKind, Target};
+use warpline_ir::{Kernel, Loc, Op, StmtKind, Target, View};
 
 pub mod cluster;
 pub mod convergence;
@@ -65,6 +65,12 @@ impl OpSite<'_> {
 }
 
 impl<'k> Case<'k> {
+    /// Can addresses be computed from a view? If not, it has been refused for that.
+    pub(crate) fn is_sound(&self, v: &View) -> bool {
+        shared::bad_tile(self.kernel.tile(v.tile)).is_none()
+            && indices::bad_view(self.kernel, v).is_none()
+    }
+
     fn new(kernel: &'k Kernel, target: &'k Target) -> Self {
         let uniformity = Uniformity::of(kernel);
         let mut case = Self {
@@ -113,9 +119,14 @@ pub(crate) fn judge(kernel: &Kernel, target: &Target) -> Vec<Refusal> {
     found.into_list()
 }
 
-/// Breaches of [`references`] alone: what a reader must know before it follows ids.
-pub fn broken_references(kernel: &Kernel) -> Vec<Refusal> {
+/// Breaches that keep a reader from following ids and computing addresses at
+/// all: what a printer asks of a kernel that was let through unproved.
+pub fn unreadable(kernel: &Kernel) -> Vec<Refusal> {
     let mut found = Findings::new(kernel);
     references::judge(kernel, &mut found);
+    if found.is_empty() {
+        shared::judge_tiles(kernel, &mut found);
+        indices::judge_views(kernel, &mut found);
+    }
     found.into_list()
 }

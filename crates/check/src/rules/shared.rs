@@ -42,10 +42,8 @@ pub(crate) fn judge<'k>(case: &Case<'k>, found: &mut Findings<'k>) {
         );
         found.refuse(&SIZE, loc, None, text);
     }
+    judge_tiles(kernel, found);
     for tile in &kernel.tiles {
-        if let Some(text) = bad_tile(tile) {
-            found.refuse(&TILE, tile.loc, None, text);
-        }
         let align = tile.layout.swizzle.align();
         if !tile.offset.is_multiple_of(align) {
             let text = format!(
@@ -89,6 +87,15 @@ pub(crate) fn judge<'k>(case: &Case<'k>, found: &mut Findings<'k>) {
                 );
                 found.refuse(&OVERLAP, run.loc, None, text);
             }
+        }
+    }
+}
+
+/// Judges each tile for itself.
+pub(crate) fn judge_tiles(kernel: &Kernel, found: &mut Findings) {
+    for tile in &kernel.tiles {
+        if let Some(text) = bad_tile(tile) {
+            found.refuse(&TILE, tile.loc, None, text);
         }
     }
 }
@@ -143,7 +150,8 @@ fn tile_bytes(tile: &Tile) -> u64 {
         .saturating_mul(tile.stages.into())
 }
 
-fn bad_tile(tile: &Tile) -> Option<String> {
+/// What is wrong with a tile by itself.
+pub(super) fn bad_tile(tile: &Tile) -> Option<String> {
     let l = &tile.layout;
     let name = &tile.name;
     if l.rows == 0 || l.cols == 0 || tile.stages == 0 {
@@ -158,6 +166,13 @@ fn bad_tile(tile: &Tile) -> Option<String> {
             tile.dtype,
             tile.dtype.bytes(),
             l.element
+        ));
+    }
+    // Addresses are 32 bits wide: beyond, nothing can be said of the tile.
+    if tile_bytes(tile) > u64::from(u32::MAX / 2) {
+        return Some(format!(
+            "a tile has less than 2^31 bytes; {name} is {}×{} of {} in {} stages",
+            l.rows, l.cols, tile.dtype, tile.stages
         ));
     }
     let row = u64::from(l.cols) * u64::from(l.element);

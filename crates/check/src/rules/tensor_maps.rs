@@ -59,7 +59,7 @@ pub(crate) fn judge<'k>(case: &Case<'k>, found: &mut Findings<'k>) {
         if let Some(text) = bad_coords(op, &param.name, decl) {
             refuse(&COORDS, text);
         }
-        for v in op.facts.views() {
+        for v in op.facts.views().filter(|v| case.is_sound(v)) {
             copy(&param.name, decl, case.kernel.tile(v.tile), v, &mut refuse);
         }
     }
@@ -118,9 +118,6 @@ fn copy(
             tile.name
         );
         return refuse(&BYTES, text);
-    }
-    if layout.panels() == 0 || v.col >= layout.cols {
-        return; // told elsewhere: no tile, or no view of it
     }
     let inner = match &decl.mode {
         MapMode::Tiled => decl.tile[0],

@@ -81,7 +81,9 @@ fn operands(case: &Case, o: &Wgmma, refuse: &mut dyn FnMut(&Rule, String)) {
         MatrixA::Regs(_) => None,
     };
     for (v, major) in a.into_iter().chain([(&o.b, o.b_major)]) {
-        if let Some(text) = bad_operand(case, v, major, dtype) {
+        if case.is_sound(v)
+            && let Some(text) = bad_operand(case, v, major, dtype)
+        {
             refuse(&OPERAND, text);
         }
     }
@@ -100,8 +102,7 @@ fn bad_operand(case: &Case, v: &View, major: Major, dtype: DType) -> Option<Stri
     if l.swizzle == Swizzle::None {
         return Some(format!("wgmma reads swizzled tiles; tile {name} is plain"));
     }
-    let whole = l.row_bytes().is_multiple_of(l.span()) && v.col < l.cols;
-    if whole && !l.is_atomic(v.row, v.rows, v.col, v.cols) {
+    if !l.is_atomic(v.row, v.rows, v.col, v.cols) {
         return Some(format!(
             "wgmma reads on swizzle-atom boundaries; the view {}×{} at row {}, column {} of tile {name} ({}) is not on them",
             v.rows, v.cols, v.row, v.col, l.swizzle

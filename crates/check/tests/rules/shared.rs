@@ -31,7 +31,7 @@ fn stages_beyond_any_memory_are_refused_without_a_panic() {
     t.layout.rows = u32::MAX;
     k.0.shared_bytes = u32::MAX;
     let codes: Vec<_> = k.refusals().iter().map(|r| r.code()).collect();
-    assert_eq!(codes, ["R12.size", "R12.inside"]);
+    assert_eq!(codes, ["R12.size", "R12.tile", "R12.inside"]);
 }
 
 #[test]

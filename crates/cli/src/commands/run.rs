@@ -79,6 +79,7 @@ impl Chosen {
 
     fn run(&self, work: &dyn AnyWork, mut options: RunOptions) -> Result<Answer, Failure> {
         if self.device.is_simulator() {
+            estimate::fits_host(work)?;
             let repeats = options.repeat.map_or(1, |n| n.get());
             let once = estimate::simulation_seconds(&work.cost(), options.timing);
             warn_of(once * f64::from(repeats));

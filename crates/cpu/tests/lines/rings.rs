@@ -24,8 +24,16 @@ fn line(l: Line) -> Kernel {
     Kernel::build("line", |k| {
         let (n, out) = (k.param::<u32>("n"), k.pointer::<u32>("out"));
         let mut ring = k.ring("numbers", l.stages, |s| s.plain::<u32>(l.producers, 32));
-        ring = if l.consumers_dealt { ring.dealt() } else { ring.shared() };
-        ring = if l.producers_dealt { ring.dealt_producers() } else { ring.joint() };
+        ring = if l.consumers_dealt {
+            ring.dealt()
+        } else {
+            ring.shared()
+        };
+        ring = if l.producers_dealt {
+            ring.dealt_producers()
+        } else {
+            ring.joint()
+        };
         let names = |who: &str, of| (0..of).map(|i| format!("{who}{i}")).collect::<Vec<_>>();
         let (producers, consumers) = (names("produce", l.producers), names("consume", l.consumers));
         // Dealt slots are taken in turn; a single role needs none.
@@ -35,10 +43,11 @@ fn line(l: Line) -> Kernel {
         };
         let fill = turn("fill", &producers, l.producers_dealt);
         let drain = turn("drain", &consumers, l.consumers_dealt);
-        let mine = |t: Reg<u32>, turn: Option<Turn>, who: usize, of: u32, take: &dyn Fn()| match turn {
-            Some(_) => if_else((t % of).eq(who as u32), take, || ring.skip(1)),
-            None => take(),
-        };
+        let mine =
+            |t: Reg<u32>, turn: Option<Turn>, who: usize, of: u32, take: &dyn Fn()| match turn {
+                Some(_) => if_else((t % of).eq(who as u32), take, || ring.skip(1)),
+                None => take(),
+            };
         for (p, name) in producers.iter().enumerate() {
             k.role(name).warps(1).body(|| {
                 steps(n).each(|t| {
@@ -48,7 +57,11 @@ fn line(l: Line) -> Kernel {
                             None => ring.acquire(),
                         };
                         let p = p as u32;
-                        let rows = if l.producers_dealt { 0..l.producers } else { p..p + 1 };
+                        let rows = if l.producers_dealt {
+                            0..l.producers
+                        } else {
+                            p..p + 1
+                        };
                         for row in rows {
                             slot.store(row, lane_id(), t * 1000 + row * 100 + lane_id());
                         }
@@ -71,7 +84,11 @@ fn line(l: Line) -> Kernel {
                             sum = sum + slot.load(row, lane_id());
                         }
                         slot.release();
-                        let row = if l.consumers_dealt { t } else { t * l.consumers + c as u32 };
+                        let row = if l.consumers_dealt {
+                            t
+                        } else {
+                            t * l.consumers + c as u32
+                        };
                         let at = (row * 2 + warp_in_role()) * 32 + lane_id();
                         out.store(at, sum);
                     });

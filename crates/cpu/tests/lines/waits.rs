@@ -98,3 +98,36 @@ fn flags_pass_a_value_from_cta_to_cta() {
         assert_eq!(run_words(&kernel, 9, &inputs, &options), want);
     }
 }
+
+/// A group of several copies: `wait_group.read` is over when all are read, not when one is.
+#[test]
+fn a_read_wait_covers_every_copy_of_its_group() {
+    let kernel = Kernel::build("group", |k| {
+        let out = k.pointer::<u32>("out");
+        let tile = k.tile::<u32>("tile", 3, 32).plain().declare();
+        k.role("all").body(|| {
+            steps(3).each(|t| {
+                for row in 0..3 {
+                    tile.whole().store(row, lane_id(), t * 100 + row);
+                }
+                fence_async();
+                warp_sync();
+                elect(|| {
+                    for row in 0..3 {
+                        let part = tile.whole().slice(row..row + 1, 0..32);
+                        bulk_store(part, out.address((t * 3 + row) * 32), 128);
+                    }
+                    bulk_commit();
+                    bulk_wait_read(0);
+                });
+                warp_sync();
+            });
+        });
+    })
+    .expect("a fine kernel");
+    let want: Vec<u32> = (0..9 * 32).map(|i| i / 96 * 100 + i / 32 % 3).collect();
+    for options in timings(seeds(5)) {
+        let got = run_words(&kernel, 1, &[Input::Output(want.len() * 4)], &options);
+        assert_eq!(got, want);
+    }
+}

@@ -30,7 +30,9 @@ impl Acc {
         if m == 0 || !m.is_multiple_of(64) || n == 0 || !n.is_multiple_of(8) || n > 256 {
             error(
                 "accumulator-shape",
-                format!("an accumulator has a multiple of 64 rows and a multiple of 8 columns up to 256, not {m} x {n}"),
+                format!(
+                    "an accumulator has a multiple of 64 rows and a multiple of 8 columns up to 256, not {m} x {n}"
+                ),
             );
         }
         let (warps, width) = with(|s| {
@@ -42,12 +44,16 @@ impl Acc {
         if warps != 4 || width != Some(Width::Role) {
             error(
                 "accumulator-role",
-                format!("an accumulator belongs to a role of one whole warpgroup (4 warps), not of {warps} warps or one lane"),
+                format!(
+                    "an accumulator belongs to a role of one whole warpgroup (4 warps), not of {warps} warps or one lane"
+                ),
             );
         }
         // The first product overwrites: nothing has to be zeroed.
         let started = Var::new(false);
-        let regs: Vec<RegId> = (0..m / 64 * n / 2).map(|_| Reg::<f32>::fresh().id()).collect();
+        let regs: Vec<RegId> = (0..m / 64 * n / 2)
+            .map(|_| Reg::<f32>::fresh().id())
+            .collect();
         Self {
             id: regs.first().map_or(0, |r| r.0),
             m,

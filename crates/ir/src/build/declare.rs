@@ -159,7 +159,8 @@ fn declare(name: &str, kind: ParamKind) -> ParamId {
         let fine = name.starts_with(|c: char| c.is_ascii_alphabetic())
             && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
         if !fine {
-            let text = format!("a parameter's name is a letter, then letters, digits or _; not {name:?}");
+            let text =
+                format!("a parameter's name is a letter, then letters, digits or _; not {name:?}");
             s.error("parameter-name", text, frame, None);
         }
         if s.params.iter().any(|p| p.name == name) {
@@ -180,9 +181,7 @@ fn declare(name: &str, kind: ParamKind) -> ParamId {
 #[track_caller]
 fn read(param: ParamId, ty: Type) -> RegId {
     let frame = Frame::caller();
-    let id = with(|s| {
-        Some(s.in_prologue(ty, frame, |dst| ReadParam { dst, param, ty }.into()))
-    });
+    let id = with(|s| Some(s.in_prologue(ty, frame, |dst| ReadParam { dst, param, ty }.into())));
     id.unwrap_or(RegId(0))
 }
 

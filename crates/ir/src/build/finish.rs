@@ -102,7 +102,9 @@ fn settle_counts(s: &mut State) {
         }
         // The turn of role i is handed over by the role before it.
         let n = warps.len();
-        let counts = (0..n).map(|i| warps[(i + n - 1) % n].unwrap_or(1)).collect();
+        let counts = (0..n)
+            .map(|i| warps[(i + n - 1) % n].unwrap_or(1))
+            .collect();
         s.counts[bar.index()] = Count::Each(counts);
     }
 }
@@ -115,18 +117,23 @@ fn place_shared(s: &mut State) -> u32 {
         s.tiles[i].offset = match t.alias {
             Some(of) => s.tiles[of.index()].offset,
             None => {
-                let at = end.next_multiple_of(t.layout.swizzle.align());
+                let at = align(end, t.layout.swizzle.align());
                 end = at.saturating_add(t.bytes());
                 at
             }
         };
     }
-    end = end.next_multiple_of(8);
+    end = align(end, 8);
     for b in &mut s.barriers {
         b.offset = end;
-        end = end.saturating_add(8 * b.len);
+        end = end.saturating_add(b.len.saturating_mul(8));
     }
     end
+}
+
+/// The next multiple; far too much stays far too much, for the checker to refuse.
+fn align(byte: u32, to: u32) -> u32 {
+    byte.checked_next_multiple_of(to).unwrap_or(u32::MAX)
 }
 
 /// One thread initialises the barriers with known counts and makes it visible;

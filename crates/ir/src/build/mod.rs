@@ -35,9 +35,7 @@ mod warp;
 
 pub use acc::{Acc, Cell, Frag};
 pub use declare::{Builder, RoleDecl};
-pub use flow::{
-    Carry, Range, elect, elect_lane, if_, if_else, range, select, steps, while_,
-};
+pub use flow::{Carry, Range, elect, elect_lane, if_, if_else, range, select, steps, while_};
 pub use global::{Flags, Global, Index, WorkQueue};
 pub use math::*;
 pub use order::{Order, TileAt, Tiles};

@@ -45,7 +45,10 @@ impl Order {
     pub fn tiles(self, rows: Reg<u32>, cols: Reg<u32>) -> Tiles {
         let _at = here();
         if self == Order::Grouped(0) {
-            error("order-group", "a grouped order has bands of at least 1 row, not 0");
+            error(
+                "order-group",
+                "a grouped order has bands of at least 1 row, not 0",
+            );
         }
         Tiles {
             order: self,

@@ -106,7 +106,9 @@ impl RingState {
                 ([n, rest @ ..], Some(Discipline::Dealt)) if rest.iter().all(|m| m == n) => Ok(*n),
                 (all, Some(Discipline::Dealt)) => Err((
                     "ring-discipline",
-                    format!("the {who}s of the dealt ring {name} must arrive equally often per slot, not {all:?} times"),
+                    format!(
+                        "the {who}s of the dealt ring {name} must arrive equally often per slot, not {all:?} times"
+                    ),
                 )),
                 (all, None) => Err((
                     "ring-discipline",
@@ -115,7 +117,8 @@ impl RingState {
             }
         };
         let at = |(code, text): (&'static str, String)| (code, text, self.frame);
-        let full = count(&self.producers, "producer", "joint() or dealt_producers()").map_err(at)?;
+        let full =
+            count(&self.producers, "producer", "joint() or dealt_producers()").map_err(at)?;
         let empty = count(&self.consumers, "consumer", "shared() or dealt()").map_err(at)?;
         let peers = if self.multicast { cluster } else { 1 };
         Ok((full, empty * peers))
@@ -317,8 +320,10 @@ impl<L: RingTiles> Ring<L> {
         let side = with(|s| {
             let role = s.role?;
             let ring = &s.rings[self.index];
-            let is = |ends: &Ends| ends.discipline == Some(Discipline::Dealt)
-                && ends.roles.iter().any(|e| e.role == role);
+            let is = |ends: &Ends| {
+                ends.discipline == Some(Discipline::Dealt)
+                    && ends.roles.iter().any(|e| e.role == role)
+            };
             match (is(&ring.producers), is(&ring.consumers)) {
                 (true, false) => Some(Side::Produce),
                 (false, true) => Some(Side::Consume),
@@ -357,10 +362,18 @@ impl<L: RingTiles> Ring<L> {
             let width = s.width;
             let ring = &mut s.rings[self.index];
             let name = ring.name.clone();
-            let end = ring.ends(side).roles.iter().find(|e| e.role == role).copied();
+            let end = ring
+                .ends(side)
+                .roles
+                .iter()
+                .find(|e| e.role == role)
+                .copied();
             let end = end?;
             if end.width != width {
-                let text = format!("role {} uses ring {name} both with one thread and with many: its cursor would part", s.role_name());
+                let text = format!(
+                    "role {} uses ring {name} both with one thread and with many: its cursor would part",
+                    s.role_name()
+                );
                 s.error("ring-width", text, frame, None);
             }
             Some(Some(end))
@@ -410,7 +423,10 @@ impl<L: RingTiles> Ring<L> {
         };
         let (scope, author) = with(|s| {
             s.rings[self.index].mark(side, s.role, false);
-            (s.blocks.last().map_or(0, |b| b.scope), Some(s.author(frame)))
+            (
+                s.blocks.last().map_or(0, |b| b.scope),
+                Some(s.author(frame)),
+            )
         });
         Slot {
             ring: self,
@@ -587,12 +603,7 @@ impl<L: RingTiles> Slot<L, Filling> {
 
     /// Copies `bytes` from global memory to the start of a tile of the slot.
     #[track_caller]
-    pub fn load_bytes<T: Element>(
-        &self,
-        to: TileRef<T>,
-        from: Reg<u64>,
-        bytes: impl Value<u32>,
-    ) {
+    pub fn load_bytes<T: Element>(&self, to: TileRef<T>, from: Reg<u64>, bytes: impl Value<u32>) {
         let _at = here();
         let bytes = bytes.operand();
         self.expect(bytes);
@@ -679,7 +690,10 @@ impl<L: RingTiles> Slot<L, Reading> {
         self.used.set(true);
         let (index, id) = (self.ring.index, acc.id());
         let known = with(|s| {
-            let held = s.rings[index].held.iter().find(|h| Some(h.role) == s.role && h.acc == id);
+            let held = s.rings[index]
+                .held
+                .iter()
+                .find(|h| Some(h.role) == s.role && h.acc == id);
             held.map(|h| (h.stage, h.any))
         });
         let (stage, any) = known.unwrap_or_else(|| {

@@ -112,7 +112,9 @@ pub(crate) fn open(name: &str) -> OpenBuilder {
 impl OpenBuilder {
     pub(crate) fn close(mut self) -> State {
         self.0 = false;
-        STACK.with(|s| s.borrow_mut().pop()).expect("the builder is open")
+        STACK
+            .with(|s| s.borrow_mut().pop())
+            .expect("the builder is open")
     }
 }
 
@@ -127,7 +129,9 @@ impl Drop for OpenBuilder {
 /// Runs `f` on the open builder. Outside of any builder there is nothing to
 /// write into: `T::default()`.
 pub(crate) fn with<T: Default>(f: impl FnOnce(&mut State) -> T) -> T {
-    STACK.with(|s| s.borrow_mut().last_mut().map(f)).unwrap_or_default()
+    STACK
+        .with(|s| s.borrow_mut().last_mut().map(f))
+        .unwrap_or_default()
 }
 
 /// Pushes the caller's line for the ops a helper emits; popped when dropped.
@@ -327,12 +331,20 @@ impl State {
         let there = self.locs.author(made).map(|f| (f, "made here"));
         let (code, text) = if role.is_some() && role != self.role {
             let owner = role.map_or("", |r| self.roles[r.index()].name.as_str());
-            let user = self.role.map_or("the prologue", |r| self.roles[r.index()].name.as_str());
+            let user = self
+                .role
+                .map_or("the prologue", |r| self.roles[r.index()].name.as_str());
             (
                 "register-of-another-role",
-                format!("a register of role {owner} cannot be used in {user}: pass it through a ring, or compute it in both"),
+                format!(
+                    "a register of role {owner} cannot be used in {user}: pass it through a ring, or compute it in both"
+                ),
             )
-        } else if !self.blocks.iter().any(|b| b.scope == self.scopes[r.index()]) {
+        } else if !self
+            .blocks
+            .iter()
+            .any(|b| b.scope == self.scopes[r.index()])
+        {
             (
                 "register-out-of-scope",
                 "a register made inside a block is used after the block: carry it in a variable"

@@ -214,7 +214,10 @@ impl<T: Element> TileRef<T> {
         if !fits {
             error(
                 "view-bounds",
-                format!("rows {rows:?}, columns {cols:?} do not lie in a view of {} x {}", v.rows, v.cols),
+                format!(
+                    "rows {rows:?}, columns {cols:?} do not lie in a view of {} x {}",
+                    v.rows, v.cols
+                ),
             );
             return self;
         }
@@ -257,11 +260,13 @@ impl<T: Element> TileRef<T> {
                 offset: l.offset(v.row + r as u32, v.col + c as u32),
                 ..base
             },
-            (Operand::Imm(0), Operand::Reg(c)) if l.swizzle == Swizzle::None && v.row == 0 => Place {
-                byte: (Reg::<u32>::of(c) * es).operand(),
-                offset: v.col * es,
-                ..base
-            },
+            (Operand::Imm(0), Operand::Reg(c)) if l.swizzle == Swizzle::None && v.row == 0 => {
+                Place {
+                    byte: (Reg::<u32>::of(c) * es).operand(),
+                    offset: v.col * es,
+                    ..base
+                }
+            }
             (r, c) => Place {
                 byte: swizzled(l, add(r, v.row), add(c, v.col)).operand(),
                 ..base
@@ -381,6 +386,7 @@ impl<T: Element> TileRef<T> {
         trans: bool,
     ) {
         let at = self.place(row, col);
+        let values = values.map(|v| v.bitcast::<u32>());
         emit(StoreMatrix {
             src: values.iter().map(|v| v.operand()).collect(),
             at,
@@ -414,4 +420,3 @@ fn swizzled(l: TileLayout, row: Reg<u32>, col: Reg<u32>) -> Reg<u32> {
     }
     linear ^ ((linear >> 3) & l.swizzle.mask())
 }
-

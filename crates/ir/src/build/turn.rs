@@ -32,7 +32,10 @@ impl Turn {
         if roles.len() < 2 {
             error(
                 "turn-roles",
-                format!("turn {name} is between at least two roles, not {}", roles.len()),
+                format!(
+                    "turn {name} is between at least two roles, not {}",
+                    roles.len()
+                ),
             );
         }
         let index = with(|s| {
@@ -61,7 +64,11 @@ impl Turn {
             let text = match turn.roles.iter().position(|r| *r == name) {
                 Some(i) if width == Width::Role => {
                     let role = s.role;
-                    let known = turn.parities.iter().find(|p| Some(p.0) == role).map(|p| p.1);
+                    let known = turn
+                        .parities
+                        .iter()
+                        .find(|p| Some(p.0) == role)
+                        .map(|p| p.1);
                     return Some((bar, i as u32, n, known));
                 }
                 Some(_) => format!("turn {} is held by whole roles, not by one lane", turn.name),

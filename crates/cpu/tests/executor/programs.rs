@@ -1,8 +1,6 @@
 //! Whole programs: control flow, rings, products; the same result in every timing.
 
-mod common;
-
-use common::{Setup, timings};
+use crate::harness::{Setup, timings};
 use half::bf16;
 use warpline_cpu::{Options, Timing};
 use warpline_ir::build::*;
@@ -15,10 +13,14 @@ fn numbers(n: usize, k: usize) -> Vec<f32> {
 fn grid_stride_add() -> Kernel {
     Kernel::build("add", |k| {
         let n = k.param::<u32>("n");
-        let (a, b, c) = (k.pointer::<f32>("a"), k.pointer::<f32>("b"), k.pointer::<f32>("c"));
+        let (a, b, c) = (
+            k.pointer::<f32>("a"),
+            k.pointer::<f32>("b"),
+            k.pointer::<f32>("c"),
+        );
         k.role("all").warps(4).body(|| {
             let first = cta_id() * 128 + thread_id();
-            range(first, n).step_by(grid_ctas() * 128).each(|i| {
+            range(first, n).by(grid_ctas() * 128).each(|i| {
                 c.store(i, a.load(i) + b.load(i));
             });
         });
@@ -58,10 +60,16 @@ fn a_grid_stride_loop_adds_every_element_once() {
 fn specialized_add(stages: u32, tile: u32) -> Kernel {
     Kernel::build("add", |k| {
         let n = k.param::<u32>("n");
-        let (a, b, c) = (k.pointer::<f32>("a"), k.pointer::<f32>("b"), k.pointer::<f32>("c"));
-        let ring = k.ring("in", stages, |s| (s.vector::<f32>(tile), s.vector::<f32>(tile)));
+        let (a, b, c) = (
+            k.pointer::<f32>("a"),
+            k.pointer::<f32>("b"),
+            k.pointer::<f32>("c"),
+        );
+        let ring = k.ring("in", stages, |s| {
+            (s.vector::<f32>(tile), s.vector::<f32>(tile))
+        });
         let out = k.ring("out", stages, |s| s.vector::<f32>(tile));
-        let tiles = || range(cta_id(), n / tile).step_by(grid_ctas());
+        let tiles = || range(cta_id(), n / tile).by(grid_ctas());
         k.role("load").warps(1).body(|| {
             elect(|| {
                 tiles().each(|t| {
@@ -75,7 +83,7 @@ fn specialized_add(stages: u32, tile: u32) -> Kernel {
         k.role("compute").warps(2).body(|| {
             tiles().each(|_| {
                 let (x, y) = (ring.wait(), out.acquire());
-                range(thread_in_role(), tile).step_by(64u32).each(|i| {
+                range(thread_in_role(), tile).by(64u32).each(|i| {
                     y.store(0u32, i, x.0.load(0u32, i) + x.1.load(0u32, i));
                 });
                 x.release();
@@ -105,13 +113,7 @@ fn three_roles_and_two_rings_add_at_every_trip_count() {
         for tiles in [0, 1, stages - 1, stages, stages + 1, 2 * stages + 1] {
             let n = 128 * tiles as usize;
             for options in timings() {
-                let setup = add_setup(n.max(4));
-                let run = Setup {
-                    args: setup.args.clone(),
-                    ..Setup::new()
-                };
-                drop(run);
-                let mut setup = setup;
+                let mut setup = add_setup(n.max(4));
                 setup.args[0] = Arg::scalar(n as u32);
                 let stats = setup
                     .run(&kernel, 1, &options)
@@ -138,11 +140,7 @@ fn lanes_leave_a_loop_one_by_one() {
                 || x.get().gt(1u32),
                 || {
                     let v = x.get();
-                    if_else(
-                        (v & 1).eq(0u32),
-                        || x.set(v >> 1),
-                        || x.set(v * 3 + 1),
-                    );
+                    if_else((v & 1).eq(0u32), || x.set(v >> 1), || x.set(v * 3 + 1));
                     count.set(count.get() + 1);
                 },
             );
@@ -171,8 +169,9 @@ fn one_lane_of_each_warp_is_elected() {
     let kernel = Kernel::build("elect", |k| {
         let out = k.pointer::<u32>("out");
         k.role("all").warps(3).body(|| {
-            if_(lane_id().ge(5u32), || {
-                elect_lane(|| out.store(warp_id(), lane_id()));
+            let (warp, lane) = (warp_id(), lane_id());
+            if_(lane.ge(5u32), || {
+                elect_lane(|| out.store(warp, lane));
             });
         });
     })
@@ -207,7 +206,9 @@ fn named_barriers_hand_over_between_roles() {
     .unwrap();
     for options in timings() {
         let setup = Setup::new().output("out", 4 * 5 * 32);
-        setup.run(&kernel, 1, &options).unwrap_or_else(|e| panic!("{e}"));
+        setup
+            .run(&kernel, 1, &options)
+            .unwrap_or_else(|e| panic!("{e}"));
         let want: Vec<u32> = (0..5 * 32).map(|i| (i % 32) * 10 + i / 32).collect();
         assert_eq!(setup.values::<u32>(0), want);
     }
@@ -226,9 +227,14 @@ fn bf16_map(rows: u32) -> TensorMapDecl {
 fn gemm(n: u32, stages: u32) -> Kernel {
     Kernel::build("gemm", |k| {
         let kk = k.param::<u32>("k");
-        let (a, b) = (k.tensor_map("a", bf16_map(64)), k.tensor_map("b", bf16_map(n)));
+        let (a, b) = (
+            k.tensor_map("a", bf16_map(64)),
+            k.tensor_map("b", bf16_map(n)),
+        );
         let c = k.pointer::<f32>("c");
-        let ring = k.ring("ab", stages, |s| (s.tile::<bf16>(64, 64), s.tile::<bf16>(n, 64)));
+        let ring = k.ring("ab", stages, |s| {
+            (s.tile::<bf16>(64, 64), s.tile::<bf16>(n, 64))
+        });
         k.role("compute").warpgroups(1).body(|| {
             let acc = Acc::new(64, n);
             steps(kk / 64).each(|_| {
@@ -260,12 +266,18 @@ fn gemm(n: u32, stages: u32) -> Kernel {
 fn a_product_through_a_ring_is_right_in_every_timing() {
     let (m, n, k) = (128usize, 64usize, 192usize);
     let kernel = gemm(n as u32, 2);
-    let a: Vec<bf16> = (0..m * k).map(|i| bf16::from_f32(((i * 5) % 17) as f32 - 8.0)).collect();
-    let b: Vec<bf16> = (0..n * k).map(|i| bf16::from_f32(((i * 3) % 13) as f32 - 6.0)).collect();
+    let a: Vec<bf16> = (0..m * k)
+        .map(|i| bf16::from_f32(((i * 5) % 17) as f32 - 8.0))
+        .collect();
+    let b: Vec<bf16> = (0..n * k)
+        .map(|i| bf16::from_f32(((i * 3) % 13) as f32 - 6.0))
+        .collect();
     let want: Vec<f32> = (0..m * n)
         .map(|i| {
             let (row, col) = (i / n, i % n);
-            (0..k).map(|x| a[row * k + x].to_f32() * b[col * k + x].to_f32()).sum()
+            (0..k)
+                .map(|x| a[row * k + x].to_f32() * b[col * k + x].to_f32())
+                .sum()
         })
         .collect();
     for options in timings() {
@@ -325,7 +337,13 @@ fn counters_say_where_banks_and_sectors_are_wasted() {
     assert_eq!(site("store").traffic.shared_accesses, 32);
     assert_eq!(site("load").traffic.bank_conflicts, 31);
     let global = stats.sites.last().unwrap();
-    assert_eq!((global.traffic.global_requests, global.traffic.global_sectors), (1, 32));
+    assert_eq!(
+        (
+            global.traffic.global_requests,
+            global.traffic.global_sectors
+        ),
+        (1, 32)
+    );
     assert_eq!(global.role, "all");
     assert!(global.frame.unwrap().file.ends_with("programs.rs"));
 }

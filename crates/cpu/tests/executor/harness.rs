@@ -1,15 +1,14 @@
 //! What the tests of the executor share.
-#![allow(dead_code)]
 
 use bytemuck::Pod;
 use warpline_cpu::{Memory, Options, RunError, Stats, Timing, run};
 use warpline_ir::{Arg, FaultKind, Kernel, Launch};
 
 /// The seeds that `random` is tried with.
-pub const SEEDS: u64 = 12;
+pub(crate) const SEEDS: u64 = 12;
 
 /// Every timing; `random` with some seeds.
-pub fn timings() -> impl Iterator<Item = Options> {
+pub(crate) fn timings() -> impl Iterator<Item = Options> {
     let seeded = |seed| Options {
         seed,
         ..Options::timed(Timing::Random)
@@ -20,25 +19,25 @@ pub fn timings() -> impl Iterator<Item = Options> {
 }
 
 /// The timings that look for races.
-pub fn strict() -> impl Iterator<Item = Options> {
+pub(crate) fn strict() -> impl Iterator<Item = Options> {
     timings().filter(|o| o.timing != Timing::Eager)
 }
 
 /// Buffers and arguments of a launch.
 #[derive(Default)]
-pub struct Setup {
-    pub memory: Memory,
-    pub args: Vec<Arg>,
-    pub addresses: Vec<u64>,
+pub(crate) struct Setup {
+    pub(crate) memory: Memory,
+    pub(crate) args: Vec<Arg>,
+    pub(crate) addresses: Vec<u64>,
 }
 
 impl Setup {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
     /// A buffer with values, passed as a pointer.
-    pub fn input<T: Pod>(mut self, name: &str, values: &[T]) -> Self {
+    pub(crate) fn input<T: Pod>(mut self, name: &str, values: &[T]) -> Self {
         let at = self.memory.alloc_from(bytemuck::cast_slice(values), name);
         self.addresses.push(at);
         self.args.push(Arg::Pointer(at));
@@ -46,7 +45,7 @@ impl Setup {
     }
 
     /// A buffer nothing has written, passed as a pointer.
-    pub fn output(mut self, name: &str, bytes: usize) -> Self {
+    pub(crate) fn output(mut self, name: &str, bytes: usize) -> Self {
         let at = self.memory.alloc(bytes, name);
         self.addresses.push(at);
         self.args.push(Arg::Pointer(at));
@@ -54,13 +53,18 @@ impl Setup {
     }
 
     /// A number.
-    pub fn scalar(mut self, x: u32) -> Self {
+    pub(crate) fn scalar(mut self, x: u32) -> Self {
         self.args.push(Arg::scalar(x));
         self
     }
 
     /// Runs a kernel with a grid along x.
-    pub fn run(&self, kernel: &Kernel, ctas: u32, options: &Options) -> Result<Stats, Box<RunError>> {
+    pub(crate) fn run(
+        &self,
+        kernel: &Kernel,
+        ctas: u32,
+        options: &Options,
+    ) -> Result<Stats, Box<RunError>> {
         let launch = Launch {
             grid: [ctas, 1, 1],
             args: self.args.clone(),
@@ -69,17 +73,24 @@ impl Setup {
     }
 
     /// The values of the `i`th buffer.
-    pub fn values<T: Pod>(&self, i: usize) -> Vec<T> {
+    pub(crate) fn values<T: Pod>(&self, i: usize) -> Vec<T> {
         let at = self.addresses[i];
         let len = self.memory.len_of(at).unwrap();
-        let bytes = self.memory.read(at, len).unwrap_or_else(|f| panic!("{}", f.text));
-        bytemuck::pod_collect_to_vec(&bytes)
+        let bytes = self
+            .memory
+            .read(at, len)
+            .unwrap_or_else(|f| panic!("{}", f.text));
+        let size = size_of::<T>();
+        bytes
+            .chunks_exact(size)
+            .map(bytemuck::pod_read_unaligned)
+            .collect()
     }
 }
 
 /// Runs a kernel that takes no arguments, on one cluster, and expects a fault.
 #[track_caller]
-pub fn expect_fault(kernel: &Kernel, options: &Options, kind: FaultKind) -> Box<RunError> {
+pub(crate) fn expect_fault(kernel: &Kernel, options: &Options, kind: FaultKind) -> Box<RunError> {
     let ctas = kernel.cluster_size();
     match Setup::new().run(kernel, ctas, options) {
         Ok(_) => panic!("{} ran through with {options:?}", kernel.name),
@@ -92,7 +103,7 @@ pub fn expect_fault(kernel: &Kernel, options: &Options, kind: FaultKind) -> Box<
 
 /// Runs a kernel that takes no arguments, on one cluster, and expects it to pass.
 #[track_caller]
-pub fn expect_pass(kernel: &Kernel, options: &Options) -> Stats {
+pub(crate) fn expect_pass(kernel: &Kernel, options: &Options) -> Stats {
     let ctas = kernel.cluster_size();
     Setup::new()
         .run(kernel, ctas, options)
@@ -100,11 +111,11 @@ pub fn expect_pass(kernel: &Kernel, options: &Options) -> Stats {
 }
 
 /// The line of an error's op.
-pub fn line(e: &RunError) -> u32 {
+pub(crate) fn line(e: &RunError) -> u32 {
     e.at.as_ref().and_then(|s| s.frame).map_or(0, |f| f.line)
 }
 
 /// The line of the other side of an error.
-pub fn other_line(e: &RunError) -> u32 {
+pub(crate) fn other_line(e: &RunError) -> u32 {
     e.other.as_ref().and_then(|s| s.frame).map_or(0, |f| f.line)
 }

@@ -1,0 +1,176 @@
+//! Clusters: remote arrivals, peers that leave, multicast.
+
+use crate::harness::{Setup, expect_pass, line, strict, timings};
+use warpline_cpu::Options;
+use warpline_ir::build::*;
+use warpline_ir::ops::bulk::BulkLoad;
+use warpline_ir::{FaultKind, Kernel, Op, Operand, Stmt, StmtKind};
+
+fn build(body: impl FnOnce(Builder)) -> Kernel {
+    Kernel::build("cluster", body).unwrap_or_else(|e| panic!("{e}"))
+}
+
+#[test]
+fn a_remote_arrival_passes_on_what_its_thread_wrote() {
+    // Each CTA writes into its neighbour's tile and arrives at its neighbour's barrier.
+    let k = build(|k| {
+        k.cluster(4, 1, 1);
+        let out = k.pointer::<u32>("out");
+        let t = k.tile::<u32>("t", 1, 32).plain().declare();
+        let full = k.barrier("full", 1).count(32);
+        k.role("all").body(|| {
+            let next = (cluster_rank() + 1) % 4u32;
+            t.whole()
+                .peer(next)
+                .store(0u32, lane_id(), cluster_rank() * 100 + lane_id());
+            full.at(0).peer(next).arrive_cluster();
+            full.at(0).wait_cluster(0);
+            let x = t.whole().load(0u32, lane_id());
+            out.store(cta_id() * 32 + lane_id(), x);
+        });
+    });
+    for options in timings() {
+        let setup = Setup::new().output("out", 8 * 128);
+        setup
+            .run(&k, 8, &options)
+            .unwrap_or_else(|e| panic!("{options:?}: {e}"));
+        let want: Vec<u32> = (0..256).map(|i| (i / 32 + 3) % 4 * 100 + i % 32).collect();
+        assert_eq!(setup.values::<u32>(0), want);
+    }
+}
+
+/// The kernel without its last barrier of the cluster.
+fn without_farewell(mut k: Kernel) -> Kernel {
+    k.epilogue.0.clear();
+    k
+}
+
+#[test]
+fn a_peer_that_may_leave_has_left() {
+    let mut at = 0;
+    let k = build(|k| {
+        k.cluster(2, 1, 1);
+        let bar = k.barrier("bar", 1).count(1);
+        let late = k.barrier("late", 1).count(1);
+        k.role("all").body(|| {
+            elect(|| {
+                let first = cluster_rank().eq(0u32);
+                if_(first, || {
+                    // Arrives where nobody waits, some time later.
+                    late.at(0).arrive();
+                    late.at(0).wait(0);
+                    at = line!() + 1;
+                    bar.at(0).peer(1u32).arrive();
+                });
+            });
+        });
+    });
+    for options in timings() {
+        expect_pass(&k, &options);
+    }
+    let k = without_farewell(k);
+    let found = strict().filter_map(|o| Setup::new().run(&k, 2, &o).err());
+    let found: Vec<_> = found.collect();
+    assert!(!found.is_empty());
+    for e in found {
+        assert_eq!((e.kind, line(&e)), (FaultKind::PeerExited, at), "{e}");
+    }
+    expect_pass(&k, &Options::default());
+}
+
+#[test]
+fn a_cta_that_leaves_while_a_copy_reads_its_memory_is_a_fault() {
+    let k = build(|k| {
+        let out = k.pointer::<u32>("out");
+        let t = k.tile::<u32>("t", 1, 32).plain().declare();
+        k.role("all").body(|| {
+            t.whole().store(0u32, lane_id(), 1u32);
+            fence_async();
+            warp_sync();
+            elect(|| {
+                bulk_store(t.whole(), out.address(0), 128);
+                bulk_commit();
+            });
+        });
+    });
+    let setup = || Setup::new().output("out", 128);
+    let late = strict().next().unwrap();
+    let e = setup().run(&k, 1, &late).unwrap_err();
+    assert_eq!(e.kind, FaultKind::PeerExited, "{e}");
+    assert!(e.at.unwrap().op.starts_with("bulk_store"));
+    setup().run(&k, 1, &Options::default()).unwrap();
+}
+
+#[test]
+fn a_copy_still_writing_global_memory_ends_after_the_cta() {
+    let k = build(|k| {
+        let out = k.pointer::<u32>("out");
+        let t = k.tile::<u32>("t", 1, 32).plain().declare();
+        k.role("all").body(|| {
+            t.whole().store(0u32, lane_id(), lane_id());
+            fence_async();
+            warp_sync();
+            elect(|| {
+                bulk_store(t.whole(), out.address(0), 128);
+                bulk_commit();
+                bulk_wait_read(0);
+            });
+        });
+    });
+    for options in timings() {
+        let setup = Setup::new().output("out", 128);
+        setup.run(&k, 1, &options).unwrap();
+        assert_eq!(setup.values::<u32>(0), (0..32).collect::<Vec<_>>());
+    }
+}
+
+/// Has every bulk load go to all four CTAs: the builder says this with tensor maps only.
+fn multicast(stmts: &mut [Stmt]) {
+    for s in stmts {
+        match &mut s.kind {
+            StmtKind::Op(Op::BulkLoad(BulkLoad {
+                multicast: mask, ..
+            })) => *mask = Some(Operand::Imm(0b1111)),
+            StmtKind::If { then, .. } => multicast(&mut then.0),
+            StmtKind::Elect { body } => multicast(&mut body.0),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn a_multicast_copy_arrives_at_every_receiver() {
+    let mut k = build(|k| {
+        k.cluster(4, 1, 1);
+        let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
+        let t = k.tile::<u32>("t", 1, 32).plain().declare();
+        let full = k.barrier("full", 1).count(1);
+        k.role("all").body(|| {
+            elect(|| {
+                full.at(0).arrive_expect(128);
+                // Rank 2 sends to all.
+                if_(cluster_rank().eq(2u32), || {
+                    bulk_load(t.whole(), x.address(0), 128, full.at(0));
+                });
+            });
+            full.at(0).wait_cluster(0);
+            let y = t.whole().load(0u32, lane_id());
+            out.store(cta_id() * 32 + lane_id(), y);
+            cluster_sync();
+        });
+        // Speaks of a peer, so that the cluster meets first and last.
+        let _ = full.at(0).peer(0u32);
+    });
+    multicast(&mut k.roles[0].body.0);
+    for options in timings() {
+        let setup = Setup::new()
+            .input("x", &(0..32).collect::<Vec<u32>>())
+            .output("out", 4 * 128);
+        let stats = setup
+            .run(&k, 4, &options)
+            .unwrap_or_else(|e| panic!("{options:?}: {e}"));
+        let want: Vec<u32> = (0..128).map(|i| i % 32).collect();
+        assert_eq!(setup.values::<u32>(1), want);
+        assert_eq!(stats.bytes.bulk_load, 512);
+    }
+}

@@ -1,0 +1,7 @@
+//! The executor: what runs, what is found, and how it is said.
+
+mod clusters;
+mod faults;
+mod harness;
+mod programs;
+mod waits;
