@@ -22,33 +22,75 @@ the CPU or a GPU, print it as PTX.
 
 Without a command, the first kernel family runs on the best device there is.";
 
-const EXAMPLES: &str = "\
+/// What to try, with the names this program and its first family go by.
+pub(crate) struct Examples<'a> {
+    program: &'a str,
+    family: &'a str,
+}
+
+impl<'a> Examples<'a> {
+    pub(crate) fn new(program: &'a str, families: &[&dyn AnyFamily]) -> Self {
+        Self {
+            program,
+            family: families.first().map_or("FAMILY", |f| f.name()),
+        }
+    }
+
+    fn all(&self) -> String {
+        let Self { program, family } = self;
+        format!(
+            "\
 Examples:
-  warpline                                         run the first family where it runs best
-  warpline devices                                 what can run here, and why not
-  warpline run vector-add --n 100000 --dtype bf16  run, compare with the reference, time
-  warpline run vector-add --form specialized --timing random --seed 7
-  warpline emit vector-add --form specialized --ptx -o k.ptx
+  {program}                                   run the first family where it runs best
+  {program} devices                           what can run here, and why not
+  {program} run {family}                    run, compare with the reference, time
+  {program} run {family} --help             the family's own options
+  {program} emit {family} --ptx -o k.ptx    print the kernel
 
 Exit codes: 0 good; 1 refused, undecided or wrong result; 2 bad input or no such
-device; 3 device fault or hang.";
+device; 3 device fault or hang."
+        )
+    }
 
-const RUN_EXAMPLES: &str = "\
+    fn run(&self) -> String {
+        let Self { program, family } = self;
+        format!(
+            "\
 Examples:
-  warpline run vector-add
-  warpline run vector-add --n 100000 --form double-buffer --dtype bf16
-  warpline run vector-add --n 4099 --form specialized --timing random --seed 7
-  warpline run vector-add --device cuda:0 --json
+  {program} run {family}                               where it runs best
+  {program} run {family} --device cpu --timing late    async work as late as can be
+  {program} run {family} --timing random --seed 7      and at moments drawn from a seed
+  {program} run {family} --device cuda:0 --json
+  {program} run {family} --help                        the family's own options"
+        )
+    }
 
-`warpline run FAMILY --help` lists the family's own options.";
-
-const EMIT_EXAMPLES: &str = "\
+    fn emit(&self) -> String {
+        let Self { program, family } = self;
+        format!(
+            "\
 Examples:
-  warpline emit vector-add --ptx -o k.ptx
-  warpline emit vector-add --form specialized --ir
-  warpline emit vector-add --form specialized --resources --json
+  {program} emit {family} --ptx -o k.ptx
+  {program} emit {family} --ir
+  {program} emit {family} --resources --json
+  {program} emit {family} --help    the family's own options"
+        )
+    }
 
-`warpline emit FAMILY --help` lists the family's own options.";
+    /// What to try after a first run.
+    pub(crate) fn next(&self) -> String {
+        let Self { program, family } = self;
+        format!(
+            "
+Try next:
+  {program} devices                          what can run here, and why not
+  {program} list                             the kernel families
+  {program} run {family} --timing random   the same, with asynchronous work at random moments
+  {program} emit {family} --ir             the program
+"
+        )
+    }
+}
 
 /// How to run.
 #[derive(Clone, Debug, Args)]
@@ -103,7 +145,9 @@ fn timing() -> impl TypedValueParser<Value = Timing> {
 /// The whole command line.
 pub(crate) fn command(families: &[&dyn AnyFamily], args: &[OsString]) -> Command {
     let place = place(args);
-    let of_families = |name: &'static str, about: &'static str, examples: &'static str| {
+    let program = program(args);
+    let examples = Examples::new(&program, families);
+    let of_families = |name: &'static str, about: &'static str, examples: String| {
         Command::new(name)
             .about(about)
             .after_help(examples)
@@ -115,18 +159,18 @@ pub(crate) fn command(families: &[&dyn AnyFamily], args: &[OsString]) -> Command
     let run = of_families(
         "run",
         "Runs a family's kernels, compares them with the reference, and prints error and time",
-        RUN_EXAMPLES,
+        examples.run(),
     );
     let emit = of_families(
         "emit",
         "Prints a family's kernels: program, PTX, resources",
-        EMIT_EXAMPLES,
+        examples.emit(),
     );
     Command::new("warpline")
-        .bin_name(program(args))
+        .bin_name(&program)
         .version(env!("CARGO_PKG_VERSION"))
         .about(ABOUT)
-        .after_help(EXAMPLES)
+        .after_help(examples.all())
         .disable_help_subcommand(true)
         .arg(
             Arg::new("json")

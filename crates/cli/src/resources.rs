@@ -124,7 +124,7 @@ impl fmt::Display for Resources {
             rows.push((
                 "role",
                 format!(
-                    "{}: {} warps, about {} of {} registers (our estimate)",
+                    "{}: warps {}, about {} of {} registers (our estimate)",
                     role.name, role.warps, role.registers, role.budget
                 ),
             ));
@@ -132,9 +132,10 @@ impl fmt::Display for Resources {
         for advisory in &self.advisories {
             rows.push(("advisory", format!("{} ({})", advisory.text, advisory.code)));
         }
-        let source = match (&self.ptxas, &self.why) {
-            (Some(version), _) => format!("ptxas {version}"),
-            (None, why) => format!("our estimate: {}", why.as_deref().unwrap_or_default()),
+        rows.extend(self.why.as_ref().map(|why| ("why", why.clone())));
+        let source = match &self.ptxas {
+            Some(version) => format!("ptxas {version}"),
+            None => "our estimate".into(),
         };
         f.write_str(&report::fields(
             &format!("kernel {}, from {source}", self.kernel),

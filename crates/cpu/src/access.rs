@@ -31,6 +31,8 @@ impl Kind {
 struct Targets {
     cta: [u32; WARP],
     byte: [u32; WARP],
+    /// All lanes take part and are neighbours in this CTA: the whole run.
+    run: Option<Range<u32>>,
 }
 
 impl Targets {
@@ -49,6 +51,15 @@ impl Lockstep<'_, '_> {
         let to = self.targets(lanes, p, width)?;
         self.judge(lanes, &to, width, Kind::Load)?;
         let mut out = [[0; 16]; WARP];
+        if let Some(run) = &to.run
+            && let shared = &self.cluster.ctas[self.warp.cta as usize].shared
+            && let Ok(bytes) = shared.get(run.start, run.len())
+        {
+            for (out, bytes) in out.iter_mut().zip(bytes.chunks_exact(width)) {
+                out[..width].copy_from_slice(bytes);
+            }
+            return Ok(out);
+        }
         for lane in lanes_of(lanes) {
             let shared = &self.cluster.ctas[to.cta[lane] as usize].shared;
             match shared.get(to.byte[lane], width) {
@@ -68,6 +79,16 @@ impl Lockstep<'_, '_> {
     ) -> Result<(), Fault> {
         let to = self.targets(lanes, p, width)?;
         self.judge(lanes, &to, width, Kind::Store)?;
+        if let Some(run) = &to.run {
+            let mut bytes = [0; 16 * WARP];
+            let bytes = &mut bytes[..width * WARP];
+            for (to, from) in bytes.chunks_exact_mut(width).zip(data) {
+                to.copy_from_slice(&from[..width]);
+            }
+            let shared = &mut self.cluster.ctas[self.warp.cta as usize].shared;
+            shared.put(run.start, bytes);
+            return Ok(());
+        }
         for lane in lanes_of(lanes) {
             let shared = &mut self.cluster.ctas[to.cta[lane] as usize].shared;
             shared.put(to.byte[lane], &data[lane][..width]);
@@ -118,6 +139,7 @@ impl Lockstep<'_, '_> {
         let mut to = Targets {
             cta: [self.warp.cta; WARP],
             byte: [0; WARP],
+            run: None,
         };
         let mut base = (u32::MAX, 0);
         for lane in lanes_of(lanes) {
@@ -129,7 +151,7 @@ impl Lockstep<'_, '_> {
                 return Err(self.outside(p.tile, at, width, lane));
             }
             to.byte[lane] = base.1 + at as u32;
-            if !to.byte[lane].is_multiple_of(width as u32) {
+            if !is_aligned(u64::from(to.byte[lane]), width) {
                 return Err(self.misaligned(lane, at, width));
             }
         }
@@ -138,6 +160,8 @@ impl Lockstep<'_, '_> {
                 to.cta[lane] = self.rank(p.peer, lane)?;
                 self.check_here(to.cta[lane])?;
             }
+        } else if dense(lanes, &to.byte.map(u64::from), width) {
+            to.run = Some(to.byte[0]..to.byte[0] + (width * WARP) as u32);
         }
         Ok(to)
     }
@@ -145,17 +169,34 @@ impl Lockstep<'_, '_> {
     /// Counts an access and looks for races.
     fn judge(&mut self, lanes: Mask, to: &Targets, width: usize, kind: Kind) -> Result<(), Fault> {
         self.count_shared(lanes, to, width, kind);
-        let write = kind != Kind::Load;
-        for lane in lanes_of(lanes) {
-            let shared = &self.cluster.ctas[to.cta[lane] as usize].shared;
-            if let Some(byte) = shared.in_flight(&to.range(lane, width), write) {
-                return Err(self.in_flight(lane, to.cta[lane], byte, kind));
-            }
+        if let Some((lane, byte)) = self.meets_flight(lanes, to, width, kind) {
+            return Err(self.in_flight(lane, to.cta[lane], byte, kind));
         }
         if self.cluster.shadow.is_some() {
             self.judge_order(lanes, to, width, kind)?;
         }
         Ok(())
+    }
+
+    /// The first lane and byte that share memory with work in flight.
+    fn meets_flight(
+        &self,
+        lanes: Mask,
+        to: &Targets,
+        width: usize,
+        kind: Kind,
+    ) -> Option<(usize, u32)> {
+        let write = kind != Kind::Load;
+        let over = |cta: u32, range: &Range<u32>| {
+            let shared = &self.cluster.ctas[cta as usize].shared;
+            shared.in_flight(range, write)
+        };
+        if let Some(run) = &to.run
+            && over(self.warp.cta, run).is_none()
+        {
+            return None;
+        }
+        lanes_of(lanes).find_map(|lane| Some((lane, over(to.cta[lane], &to.range(lane, width))?)))
     }
 
     /// Is every lane's access ordered after all that it conflicts with? Lanes
@@ -175,7 +216,12 @@ impl Lockstep<'_, '_> {
             lane: lane as u8,
             atomic: kind == Kind::Atomic,
         };
-        let found = lanes_of(lanes).find_map(|lane| {
+        let clear = to.run.as_ref().is_some_and(|run| {
+            let write = kind != Kind::Load;
+            shadow.is_clear(clock, self.warp.cta, run, write)
+        });
+        let lanes_to_judge = if clear { 0 } else { lanes };
+        let found = lanes_of(lanes_to_judge).find_map(|lane| {
             let range = to.range(lane, width);
             let check = match kind {
                 Kind::Load => shadow.check_read(&who(lane), to.cta[lane], &range),
@@ -253,7 +299,7 @@ impl Lockstep<'_, '_> {
 
     fn count_shared(&mut self, lanes: Mask, to: &Targets, width: usize, kind: Kind) {
         let bytes = u64::from(lanes.count_ones()) * width as u64;
-        let own = lanes_of(lanes).all(|l| to.cta[l] == self.warp.cta);
+        let own = to.run.is_some() || lanes_of(lanes).all(|l| to.cta[l] == self.warp.cta);
         let b = &mut self.counters.bytes;
         *match (kind, own) {
             (Kind::Load, true) => &mut b.shared_load,
@@ -262,12 +308,11 @@ impl Lockstep<'_, '_> {
             (Kind::Store, false) => &mut b.peer_store,
             (Kind::Atomic, _) => &mut b.shared_atomic,
         } += bytes;
-        let at = to.byte.map(u64::from);
         let t = &mut self.counters.sites[self.site as usize];
         t.shared_accesses += 1;
         t.bytes += bytes;
-        if own && !dense(lanes, &at, width) {
-            t.bank_conflicts += bank_conflicts(lanes, &at, width);
+        if own && to.run.is_none() {
+            t.bank_conflicts += bank_conflicts(lanes, &to.byte.map(u64::from), width);
         }
     }
 
@@ -282,7 +327,7 @@ impl Lockstep<'_, '_> {
         let t = &mut self.counters.sites[self.site as usize];
         t.global_requests += 1;
         t.bytes += bytes;
-        t.global_sectors += sectors(lanes, at);
+        t.global_sectors += sectors(lanes, at, width);
     }
 
     /// The global addresses of the lanes, aligned.
@@ -296,7 +341,7 @@ impl Lockstep<'_, '_> {
         let at = self
             .get::<u64>(addr)
             .map(|a| a.wrapping_add_signed(i64::from(offset)));
-        match lanes_of(lanes).find(|&l| !at[l].is_multiple_of(width as u64)) {
+        match lanes_of(lanes).find(|&l| !is_aligned(at[l], width)) {
             Some(lane) => Err(self.misaligned(lane, at[lane], width)),
             None => Ok(at),
         }
@@ -402,6 +447,11 @@ impl Lockstep<'_, '_> {
         self.count_global(lanes, &at, width, Kind::Atomic);
         Ok(out)
     }
+}
+
+/// Is an address a multiple of a width, which is a power of two?
+fn is_aligned(at: u64, width: usize) -> bool {
+    at & (width as u64 - 1) == 0
 }
 
 /// A little-endian word of up to 8 bytes.

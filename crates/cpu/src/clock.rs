@@ -187,6 +187,12 @@ impl WarpClock {
             })
     }
 
+    /// Does every lane know of a moment?
+    #[inline]
+    pub(crate) fn all_know(&self, m: &Moment) -> bool {
+        m.thread == self.thread && m.clock < self.synced || self.known.knows(m)
+    }
+
     /// All lanes meet: what one knows, all know.
     pub(crate) fn sync(&mut self) {
         if let Some((_, c)) = self.some.take() {

@@ -210,15 +210,21 @@ impl Shadow {
         mut bad: impl FnMut(Mark) -> Option<Mark>,
     ) -> Option<(Mark, u32)> {
         let mut last = 0;
-        for (i, &m) in marks[range.start as usize..range.end as usize]
-            .iter()
-            .enumerate()
-        {
-            if m != last {
-                if let Some(m) = bad(m) {
-                    return Some((m, range.start + i as u32));
+        let marks = &marks[range.start as usize..range.end as usize];
+        for (first, chunk) in (range.start..).step_by(64).zip(marks.chunks(64)) {
+            // Most chunks are of one mark, or of the one before.
+            if chunk.iter().fold(0, |d, m| d | m ^ last) == 0 {
+                continue;
+            }
+            for (byte, &m) in (first..).zip(chunk) {
+                if m != last {
+                    if m != 0
+                        && let Some(m) = bad(m)
+                    {
+                        return Some((m, byte));
+                    }
+                    last = m;
                 }
-                last = m;
             }
         }
         None
@@ -250,16 +256,34 @@ impl Shadow {
         })
     }
 
+    /// May every lane of a warp read, or write, any of these bytes? A quick yes;
+    /// `false` says nothing.
+    pub(crate) fn is_clear(
+        &self,
+        clock: &WarpClock,
+        cta: u32,
+        range: &Range<u32>,
+        write: bool,
+    ) -> bool {
+        let cells = &self.cells[cta as usize];
+        let unknown = |m: Mark| {
+            let known = m & SET == 0 && clock.all_know(&self.moment(m));
+            (!known).then_some(m)
+        };
+        Self::first_bad(&cells.write, range, unknown).is_none()
+            && (!write || Self::first_bad(&cells.read, range, unknown).is_none())
+    }
+
     /// A generic write of these bytes that its thread has not fenced for the async proxy.
     pub(crate) fn unfenced(&self, cta: u32, range: &Range<u32>) -> Option<Conflict> {
         let cells = &self.cells[cta as usize];
         Self::first_bad(&cells.write, range, |m| {
             let r = &self.records[(m >> LANE_BITS) as usize];
-            let Some((_, last)) = self.fences.get(r.thread as usize) else {
-                return None;
-            };
+            let (_, last) = self.fences.get(r.thread as usize)?;
             let lane = (m & ((1 << LANE_BITS) - 1)) as usize;
-            (m != 0 && last.get(lane).is_none_or(|&last| last <= r.fence)).then_some(m)
+            last.get(lane)
+                .is_none_or(|&last| last <= r.fence)
+                .then_some(m)
         })
         .map(|(m, byte)| self.conflict(m, true, byte))
     }
@@ -282,14 +306,21 @@ impl Shadow {
         range: &Range<u32>,
     ) {
         let new = mark(record, lane);
+        let mut marks = std::mem::take(&mut self.cells[cta as usize].read);
         let (mut from, mut to) = (0, new);
-        for i in range.start as usize..range.end as usize {
-            let old = self.cells[cta as usize].read[i];
-            if old != from {
-                (from, to) = (old, self.add_reader(who, old, new));
+        for chunk in marks[range.start as usize..range.end as usize].chunks_mut(64) {
+            if chunk.iter().fold(0, |d, m| d | m ^ from) == 0 {
+                chunk.fill(to);
+                continue;
             }
-            self.cells[cta as usize].read[i] = to;
+            for m in chunk {
+                if *m != from {
+                    (from, to) = (*m, self.add_reader(who, *m, new));
+                }
+                *m = to;
+            }
         }
+        self.cells[cta as usize].read = marks;
     }
 
     /// The readers in `old` that `who` does not know of, and the new one.
@@ -468,9 +499,9 @@ mod tests {
         let mut s = Shadow::new(&T, 64, 8);
         let mut w: Vec<_> = (0..3).map(|t| WarpClock::new(&T, t)).collect();
         for round in 0..100 {
-            for t in 0..2 {
-                w[t].sync();
-                read(&mut s, &who(&w[t], (round % 32) as u8), 1, 0..32);
+            for w in &mut w[..2] {
+                w.sync();
+                read(&mut s, &who(w, (round % 32) as u8), 1, 0..32);
             }
         }
         write(&mut s, &who(&w[0], 0), 2, 40..50);

@@ -209,7 +209,10 @@ pub(crate) fn bank_conflicts(lanes: Mask, at: &[u64; WARP], width: usize) -> u64
 }
 
 /// 32-byte sectors that a global access touches.
-pub(crate) fn sectors(lanes: Mask, at: &[u64; WARP]) -> u64 {
+pub(crate) fn sectors(lanes: Mask, at: &[u64; WARP], width: usize) -> u64 {
+    if dense(lanes, at, width) {
+        return at[WARP - 1] / 32 - at[0] / 32 + 1;
+    }
     let mut seen = [0; WARP];
     let mut n = 0;
     for lane in (0..WARP).filter(|l| lanes >> l & 1 == 1) {
@@ -244,11 +247,11 @@ mod tests {
 
     #[test]
     fn sectors_are_counted_once() {
-        assert_eq!(sectors(Mask::MAX, &at(|i| 4 * i)), 4);
-        assert_eq!(sectors(Mask::MAX, &at(|i| 16 * i)), 16);
-        assert_eq!(sectors(Mask::MAX, &at(|i| 4096 * i)), 32);
-        assert_eq!(sectors(Mask::MAX, &at(|_| 4096)), 1);
-        assert_eq!(sectors(0b11, &at(|i| 32 * i)), 2);
+        assert_eq!(sectors(Mask::MAX, &at(|i| 4 * i), 4), 4);
+        assert_eq!(sectors(Mask::MAX, &at(|i| 16 * i), 16), 16);
+        assert_eq!(sectors(Mask::MAX, &at(|i| 4096 * i), 4), 32);
+        assert_eq!(sectors(Mask::MAX, &at(|_| 4096), 4), 1);
+        assert_eq!(sectors(0b11, &at(|i| 32 * i), 4), 2);
     }
 
     #[test]

@@ -5,6 +5,9 @@ use crate::machine::{Lockstep, lanes_of};
 use crate::warp::{Saved, Status};
 use warpline_ir::{Fault, Machine, Mask, Operand, RegId, Step};
 
+/// The most steps of one turn, so that a loop in which nothing is visible ends one too.
+const TURN_STEPS: u64 = 1 << 16;
+
 /// Why a warp stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stop {
@@ -39,6 +42,7 @@ impl Lockstep<'_, '_> {
     ) -> Result<Stop, Fault> {
         let code = self.code;
         let sites = &self.env.code.sites[..];
+        let end = done.steps + TURN_STEPS;
         loop {
             let pc = self.warp.pc as usize;
             let mut next = self.warp.pc + 1;
@@ -135,6 +139,9 @@ impl Lockstep<'_, '_> {
                 return Err(f);
             }
             self.warp.pc = next;
+            if next <= pc as u32 && done.steps >= end {
+                return Ok(Stop::Yield);
+            }
         }
     }
 

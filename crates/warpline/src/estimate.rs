@@ -26,16 +26,17 @@ const FLOPS_PER_S: f64 = 2e9;
 /// use warpline::{Timing, estimate};
 /// use warpline::kernels::Cost;
 /// let cost = Cost { flops: 1e6, bytes: 12e6 };
-/// let eager = estimate::simulation_seconds(&cost, Timing::Eager);
+/// let eager = estimate::simulation_seconds(&cost, Timing::Eager, 1);
 /// assert!(eager < estimate::UNASKED_SECONDS);
-/// assert!(estimate::simulation_seconds(&cost, Timing::Late) > eager);
+/// assert!(estimate::simulation_seconds(&cost, Timing::Late, 1) > eager);
 /// ```
-pub fn simulation_seconds(cost: &Cost, timing: Timing) -> f64 {
+pub fn simulation_seconds(cost: &Cost, timing: Timing, repeats: u32) -> f64 {
     let moved = match timing {
         Timing::Eager => cost.bytes / EAGER_BYTES_PER_S,
         Timing::Late | Timing::Random => cost.bytes / CHECKED_BYTES_PER_S,
     };
-    cost.bytes / HOST_BYTES_PER_S + moved + cost.flops / FLOPS_PER_S
+    let once = moved + cost.flops / FLOPS_PER_S;
+    cost.bytes / HOST_BYTES_PER_S + once * f64::from(repeats)
 }
 
 /// Bytes of host memory that a run needs: the tensors here and on the device's

@@ -128,7 +128,8 @@ pub(crate) struct Done {
 /// ```
 pub fn run(work: &dyn AnyWork, device: &Device, options: &RunOptions) -> Result<Outcome, Error> {
     if device.is_simulator() && !options.simulate {
-        let seconds = estimate::simulation_seconds(&work.cost(), options.timing);
+        let repeats = options.repeat.map_or(1, |n| n.get());
+        let seconds = estimate::simulation_seconds(&work.cost(), options.timing, repeats);
         if seconds > estimate::UNASKED_SECONDS {
             return Err(Error::TooLong { seconds });
         }

@@ -19,7 +19,7 @@ pub(crate) fn dispatch(
     matches: &ArgMatches,
 ) -> Result<Answer, Failure> {
     match matches.subcommand() {
-        None => run::flagship(families),
+        None => run::flagship(families, args),
         Some(("devices", _)) => Ok(devices::devices()),
         Some(("list", _)) => Ok(list::list(families)),
         Some(("run", m)) => {

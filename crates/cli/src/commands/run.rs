@@ -1,36 +1,29 @@
 //! `warpline run FAMILY`, and what runs when no command is given.
 
 use crate::answer::Answer;
-use crate::args::RunArgs;
+use crate::args::{self, Examples, RunArgs};
 use crate::errors::Failure;
 use crate::progress::Bar;
 use crate::{report, words};
 use clap::{ArgMatches, FromArgMatches};
+use std::ffi::OsString;
 use std::io::{self, Write};
 use warpline::{Device, Outcome, RunOptions, estimate};
 use warpline_kernels::{AnyFamily, AnyWork};
 
-/// What to try after the first run.
-const NEXT: &str = "
-Try next:
-  warpline devices                  what can run here, and why not
-  warpline list                     the kernel families
-  warpline run vector-add --form specialized --timing random
-  warpline emit vector-add --form specialized --ir
-";
-
 /// Runs the default problem of the first family on the best device there is.
-pub(crate) fn flagship(families: &[&dyn AnyFamily]) -> Result<Answer, Failure> {
+pub(crate) fn flagship(families: &[&dyn AnyFamily], args: &[OsString]) -> Result<Answer, Failure> {
     let Some(family) = families.first() else {
         return Err(Failure::input(
             "no-family",
             "this program has no kernel family to run",
         ));
     };
-    let place = Chosen::auto();
-    let work = family.default_work(place.device.place(), &place.device.target())?;
-    let mut answer = place.run(work.as_ref(), RunOptions::default())?;
-    answer.text.push_str(NEXT);
+    let chosen = Chosen::auto();
+    let work = family.default_work(chosen.device.place(), &chosen.device.target())?;
+    let mut answer = chosen.run(work.as_ref(), RunOptions::default())?;
+    let program = args::program(args);
+    answer.text += &Examples::new(&program, families).next();
     Ok(answer)
 }
 
@@ -38,21 +31,21 @@ pub(crate) fn flagship(families: &[&dyn AnyFamily]) -> Result<Answer, Failure> {
 pub(crate) fn run(family: &dyn AnyFamily, matches: &ArgMatches) -> Result<Answer, Failure> {
     let args = RunArgs::from_arg_matches(matches)
         .map_err(|e| Failure::input("bad-usage", e.to_string()))?;
-    let place = Chosen::new(&args.device)?;
+    let chosen = Chosen::new(&args.device)?;
     let mut options = RunOptions::default();
     options.seed = args.seed;
     options.repeat = args.repeat;
     if let Some(timing) = args.timing {
-        if !place.device.is_simulator() {
-            let device = place.device.name();
+        if !chosen.device.is_simulator() {
+            let device = chosen.device.name();
             let text =
                 format!("--timing {timing} is for the CPU simulator, and the device is {device}");
             return Err(Failure::input("bad-usage", text));
         }
         options.timing = timing;
     }
-    let work = family.parse(matches, place.device.place(), &place.device.target())?;
-    place.run(work.as_ref(), options)
+    let work = family.parse(matches, chosen.device.place(), &chosen.device.target())?;
+    chosen.run(work.as_ref(), options)
 }
 
 /// A device, and why no better one was taken.
@@ -81,8 +74,8 @@ impl Chosen {
         if self.device.is_simulator() {
             estimate::fits_host(work)?;
             let repeats = options.repeat.map_or(1, |n| n.get());
-            let once = estimate::simulation_seconds(&work.cost(), options.timing);
-            warn_of(once * f64::from(repeats));
+            let cost = work.cost();
+            warn_of(estimate::simulation_seconds(&cost, options.timing, repeats));
         }
         options.simulate = true;
         let bar = Bar::new();

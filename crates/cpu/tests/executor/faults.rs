@@ -299,7 +299,7 @@ fn a_barrier_is_used_after_its_init_was_fenced_and_passed_on() {
 #[test]
 fn barriers_have_a_life_and_count() {
     type Acts = fn(Bar);
-    let cases: [(&str, Acts); 6] = [
+    let cases: [(&str, Acts); 5] = [
         ("before its init", |b| b.at(0).arrive()),
         ("a second time", |b| {
             b.at(0).init(1);
@@ -309,11 +309,6 @@ fn barriers_have_a_life_and_count() {
             b.at(0).init(1);
             b.at(0).inval();
             b.at(0).arrive();
-        }),
-        ("expects 1 more of 2 arrivals", |b| {
-            b.at(0).init(2);
-            b.at(0).arrive();
-            b.at(0).arrive_with_count(2);
         }),
         ("up to 1048575 bytes", |b| {
             b.at(0).init(1);
@@ -333,19 +328,6 @@ fn barriers_have_a_life_and_count() {
             let e = expect_fault(&k, &options, FaultKind::Barrier);
             assert!(e.text.contains(text), "{e}");
             assert!(e.text.contains("bar[0]") || text.contains("parity"), "{e}");
-        }
-    }
-}
-
-/// What the raw layer has no word for: several arrivals at once, by several calls.
-trait ArriveCount {
-    fn arrive_with_count(self, n: u32);
-}
-
-impl ArriveCount for BarHandle {
-    fn arrive_with_count(self, n: u32) {
-        for _ in 0..n + 1 {
-            self.arrive();
         }
     }
 }

@@ -5,7 +5,7 @@ use warpline_ir::{Arg, Kernel, Launch};
 
 /// An argument of a test launch.
 #[derive(Clone)]
-pub enum Input {
+pub(crate) enum Input {
     /// A `u32`.
     U32(u32),
     /// A buffer with contents.
@@ -17,12 +17,12 @@ pub enum Input {
 }
 
 /// Words as bytes.
-pub fn words(x: impl IntoIterator<Item = u32>) -> Input {
+pub(crate) fn words(x: impl IntoIterator<Item = u32>) -> Input {
     Input::Data(x.into_iter().flat_map(u32::to_le_bytes).collect())
 }
 
 /// Eager, late, and random with some seeds.
-pub fn timings(seeds: u64) -> Vec<Options> {
+pub(crate) fn timings(seeds: u64) -> Vec<Options> {
     let one = |timing, seed| Options {
         timing,
         seed,
@@ -36,7 +36,7 @@ pub fn timings(seeds: u64) -> Vec<Options> {
 }
 
 /// More seeds when everything is asked for.
-pub fn seeds(few: u64) -> u64 {
+pub(crate) fn seeds(few: u64) -> u64 {
     if std::env::var_os("WARPLINE_FULL").is_some() {
         few * 10
     } else {
@@ -45,7 +45,7 @@ pub fn seeds(few: u64) -> u64 {
 }
 
 /// Runs a kernel; gives the bytes of its outputs. Unwritten bytes are an error.
-pub fn run(
+pub(crate) fn run(
     kernel: &Kernel,
     grid: u32,
     inputs: &[Input],
@@ -91,7 +91,12 @@ pub fn run(
 
 /// Runs a kernel that must be right; gives the words of its one output.
 #[track_caller]
-pub fn run_words(kernel: &Kernel, grid: u32, inputs: &[Input], options: &Options) -> Vec<u32> {
+pub(crate) fn run_words(
+    kernel: &Kernel,
+    grid: u32,
+    inputs: &[Input],
+    options: &Options,
+) -> Vec<u32> {
     let out = run(kernel, grid, inputs, options).unwrap_or_else(|e| {
         panic!(
             "{} under {}, seed {}: {e}",

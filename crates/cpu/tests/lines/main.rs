@@ -7,5 +7,6 @@ mod harness;
 mod orders;
 mod products;
 mod rings;
+mod tiles;
 mod waits;
 mod wrong;

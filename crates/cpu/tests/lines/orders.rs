@@ -1,6 +1,7 @@
 //! Orders visit each tile exactly once, for any rectangle and any grid.
 
 use crate::harness::{Input, run_words, timings};
+use proptest::prelude::*;
 use warpline_ir::Kernel;
 use warpline_ir::build::*;
 
@@ -59,6 +60,18 @@ fn each_tile_exactly_once() {
                 .collect();
             assert_eq!(seen, all, "{order:?} over {rows} x {cols}");
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    #[test]
+    fn any_rectangle_is_covered(rows in 1..60u32, cols in 1..60u32, group in 1..20u32, which in 0..3) {
+        let order = [Order::RowMajor, Order::Grouped(group), Order::Hilbert][which as usize];
+        let seen = sequence(&visit(order), rows, cols);
+        let distinct: std::collections::HashSet<_> = seen.iter().copied().collect();
+        prop_assert_eq!(distinct.len() as u32, rows * cols);
+        prop_assert!(seen.iter().all(|&(m, n)| m < rows && n < cols));
     }
 }
 
