@@ -22,73 +22,90 @@ the CPU or a GPU, print it as PTX.
 
 Without a command, the first kernel family runs on the best device there is.";
 
-/// What to try, with the names this program and its first family go by.
-pub(crate) struct Examples<'a> {
-    program: &'a str,
-    family: &'a str,
+const EXIT_CODES: &str = "
+Exit codes: 0 good; 1 refused, undecided or wrong result; 2 bad input or no such
+device; 3 device fault or hang.";
+
+/// What to try, with the names that this program and its first family go by.
+pub(crate) struct Examples {
+    program: String,
+    family: &'static str,
 }
 
-impl<'a> Examples<'a> {
-    pub(crate) fn new(program: &'a str, families: &[&dyn AnyFamily]) -> Self {
+impl Examples {
+    pub(crate) fn new(args: &[OsString], families: &[&dyn AnyFamily]) -> Self {
         Self {
-            program,
+            program: program(args),
             family: families.first().map_or("FAMILY", |f| f.name()),
         }
     }
 
     fn all(&self) -> String {
-        let Self { program, family } = self;
-        format!(
-            "\
-Examples:
-  {program}                                   run the first family where it runs best
-  {program} devices                           what can run here, and why not
-  {program} run {family}                    run, compare with the reference, time
-  {program} run {family} --help             the family's own options
-  {program} emit {family} --ptx -o k.ptx    print the kernel
-
-Exit codes: 0 good; 1 refused, undecided or wrong result; 2 bad input or no such
-device; 3 device fault or hang."
-        )
+        let lines = self.lines(&[
+            ("", "run the first family where it runs best"),
+            ("devices", "what can run here, and why not"),
+            ("run FAMILY", "run, compare with the reference, time"),
+            ("run FAMILY --help", "the family's own options"),
+            ("emit FAMILY --ptx -o k.ptx", "print the kernel"),
+        ]);
+        format!("Examples:\n{lines}{EXIT_CODES}")
     }
 
     fn run(&self) -> String {
-        let Self { program, family } = self;
-        format!(
-            "\
-Examples:
-  {program} run {family}                               where it runs best
-  {program} run {family} --device cpu --timing late    async work as late as can be
-  {program} run {family} --timing random --seed 7      and at moments drawn from a seed
-  {program} run {family} --device cuda:0 --json
-  {program} run {family} --help                        the family's own options"
-        )
+        let lines = self.lines(&[
+            ("run FAMILY", "where it runs best"),
+            (
+                "run FAMILY --device cpu --timing late",
+                "asynchronous work ends as late as it can",
+            ),
+            (
+                "run FAMILY --timing random --seed 7",
+                "and at moments drawn from a seed",
+            ),
+            ("run FAMILY --device cuda:0 --json", "for programs"),
+            ("run FAMILY --help", "the family's own options"),
+        ]);
+        format!("Examples:\n{lines}")
     }
 
     fn emit(&self) -> String {
-        let Self { program, family } = self;
-        format!(
-            "\
-Examples:
-  {program} emit {family} --ptx -o k.ptx
-  {program} emit {family} --ir
-  {program} emit {family} --resources --json
-  {program} emit {family} --help    the family's own options"
-        )
+        let lines = self.lines(&[
+            ("emit FAMILY --ptx -o k.ptx", "into a file"),
+            ("emit FAMILY --ir", "the program as Warpline reads it"),
+            (
+                "emit FAMILY --resources --json",
+                "registers, shared memory, spills",
+            ),
+            ("emit FAMILY --help", "the family's own options"),
+        ]);
+        format!("Examples:\n{lines}")
     }
 
     /// What to try after a first run.
     pub(crate) fn next(&self) -> String {
-        let Self { program, family } = self;
-        format!(
-            "
-Try next:
-  {program} devices                          what can run here, and why not
-  {program} list                             the kernel families
-  {program} run {family} --timing random   the same, with asynchronous work at random moments
-  {program} emit {family} --ir             the program
-"
-        )
+        let lines = self.lines(&[
+            ("devices", "what can run here, and why not"),
+            ("list", "the kernel families"),
+            ("run FAMILY --help", "other problems and configs"),
+            ("emit FAMILY --ir", "the program"),
+        ]);
+        format!("\nTry next:\n{lines}")
+    }
+
+    /// Commands and what they do, in two columns.
+    fn lines(&self, rows: &[(&str, &str)]) -> String {
+        let command = |line: &str| {
+            let line = line.replace("FAMILY", self.family);
+            format!("{} {line}", self.program).trim_end().to_owned()
+        };
+        let rows: Vec<_> = rows
+            .iter()
+            .map(|(line, about)| (command(line), about))
+            .collect();
+        let width = rows.iter().map(|(line, _)| line.len()).max().unwrap_or(0);
+        rows.iter()
+            .map(|(line, about)| format!("  {line:width$}  {about}\n"))
+            .collect()
     }
 }
 
@@ -145,8 +162,7 @@ fn timing() -> impl TypedValueParser<Value = Timing> {
 /// The whole command line.
 pub(crate) fn command(families: &[&dyn AnyFamily], args: &[OsString]) -> Command {
     let place = place(args);
-    let program = program(args);
-    let examples = Examples::new(&program, families);
+    let examples = Examples::new(args, families);
     let of_families = |name: &'static str, about: &'static str, examples: String| {
         Command::new(name)
             .about(about)
@@ -167,7 +183,7 @@ pub(crate) fn command(families: &[&dyn AnyFamily], args: &[OsString]) -> Command
         examples.emit(),
     );
     Command::new("warpline")
-        .bin_name(&program)
+        .bin_name(program(args))
         .version(env!("CARGO_PKG_VERSION"))
         .about(ABOUT)
         .after_help(examples.all())

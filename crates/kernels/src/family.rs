@@ -245,7 +245,7 @@ impl<F: Family> AnyFamily for F {
     fn default_candidates(&self, place: Place, target: &Target) -> Vec<serde_json::Value> {
         F::candidates(&F::default_problem(place), target)
             .iter()
-            .map(|c| json(c))
+            .map(json)
             .collect()
     }
     fn cases(&self, target: &Target) -> Vec<Result<Box<dyn AnyWork>, FamilyError>> {

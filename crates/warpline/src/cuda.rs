@@ -12,6 +12,7 @@ use warpline_cuda::{
 };
 use warpline_ir::{Arg, DType, Launch, MapMode, TensorMapValue, Type};
 use warpline_kernels::Bound;
+use warpline_ptx::ptxas::Report;
 
 /// Runs that are timed unless asked for otherwise.
 const REPEATS: u32 = 10;
@@ -175,6 +176,15 @@ impl Loaded {
         let config = LaunchConfig::new(launch.grid, [ptx.threads, 1, 1])
             .cluster(clustered.then_some(ptx.cluster))
             .shared_bytes(ptx.shared_bytes);
+        // The driver's compiler makes the same remarks as ptxas.
+        for advisory in Report::parse(module.log()).iter().flat_map(Report::errors) {
+            tracing::warn!(
+                kernel = function.name(),
+                code = advisory.code,
+                "the driver did not compile the kernel as it was written: {}",
+                advisory.text
+            );
+        }
         tracing::debug!(
             kernel = function.name(),
             registers = function.attributes().registers,

@@ -1,7 +1,7 @@
 //! `warpline run FAMILY`, and what runs when no command is given.
 
 use crate::answer::Answer;
-use crate::args::{self, Examples, RunArgs};
+use crate::args::{Examples, RunArgs};
 use crate::errors::Failure;
 use crate::progress::Bar;
 use crate::{report, words};
@@ -22,8 +22,7 @@ pub(crate) fn flagship(families: &[&dyn AnyFamily], args: &[OsString]) -> Result
     let chosen = Chosen::auto();
     let work = family.default_work(chosen.device.place(), &chosen.device.target())?;
     let mut answer = chosen.run(work.as_ref(), RunOptions::default())?;
-    let program = args::program(args);
-    answer.text += &Examples::new(&program, families).next();
+    answer.text += &Examples::new(args, families).next();
     Ok(answer)
 }
 
