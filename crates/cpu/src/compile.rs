@@ -14,12 +14,9 @@
 //! The lanes of an `if` run `then` before `else`: if the first waits for the
 //! second, the warp is stuck, as the hardware may be.
 
+use crate::facts::{Facts, Seen};
 use std::collections::HashSet;
-use warpline_ir::ops::memory::LoadCache;
-use warpline_ir::{
-    Access, At, Block, Effects, Kernel, Loc, Memory, Op, Operand, Proxy, RegId, RoleId, Scope,
-    Stmt, StmtKind, Sync, Touch, Type,
-};
+use warpline_ir::{Block, Kernel, Loc, Op, Operand, RegId, RoleId, Stmt, StmtKind, Type};
 
 /// One step of a warp.
 #[derive(Debug)]
@@ -68,17 +65,6 @@ pub(crate) struct OpSite<'k> {
     pub(crate) facts: Facts,
 }
 
-/// What the executor wants to know of an op beforehand.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Facts {
-    /// Can another warp see that it ran?
-    pub(crate) visible: bool,
-    /// Does it write memory without reading it?
-    pub(crate) only_writes: bool,
-    /// Is it there to be run again until something changes?
-    pub(crate) polls: bool,
-}
-
 /// Where a register lives in a warp's file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Slot(pub(crate) u32);
@@ -106,6 +92,8 @@ pub(crate) struct Code<'k> {
     pub(crate) moves_registers: bool,
     /// Do CTAs speak with each other through global memory?
     pub(crate) communicates: bool,
+    /// Something that is used and was never declared; the builder makes none.
+    pub(crate) undeclared: Option<String>,
 }
 
 impl RoleCode<'_> {
@@ -132,6 +120,7 @@ pub(crate) fn compile(kernel: &Kernel) -> Code<'_> {
         sites: Vec::new(),
         moves_registers: false,
         communicates: kernel.co_resident,
+        undeclared: None,
     };
     for (i, role) in kernel.roles.iter().enumerate() {
         let mut c = Compiler {
@@ -221,7 +210,7 @@ impl<'k> Compiler<'k, '_> {
                 self.insts[head] = Inst::Below {
                     var: *var,
                     to: *to,
-                    signed: self.kernel.ty(*var) == Type::I32,
+                    signed: matches!(self.kernel.regs.get(var.index()), Some(r) if r.ty == Type::I32),
                     exit: self.here(),
                 };
             }
@@ -248,17 +237,13 @@ impl<'k> Compiler<'k, '_> {
     }
 
     fn op(&mut self, op: &'k Op, loc: Loc) {
-        let mut seen = Seen::default();
-        op.effects(&mut seen);
-        seen.facts.polls = match op {
-            Op::Nanosleep(_) => true,
-            Op::Load(load) => load.cache == LoadCache::Volatile,
-            _ => false,
-        };
+        let seen = Seen::of(self.kernel, op);
         self.used.extend(seen.regs);
         self.wgmma |= seen.wgmma;
         self.code.moves_registers |= seen.moves_registers;
         self.code.communicates |= seen.communicates;
+        let undeclared = &mut self.code.undeclared;
+        *undeclared = undeclared.take().or(seen.undeclared);
         let site = self.code.sites.len() as u32;
         self.insts.push(Inst::Op(op, site));
         self.code.sites.push(OpSite {
@@ -270,9 +255,13 @@ impl<'k> Compiler<'k, '_> {
     }
 
     fn finish(self) -> RoleCode<'k> {
+        let regs = self.kernel.regs.len();
+        if let Some(r) = self.used.iter().find(|r| r.index() >= regs) {
+            self.code.undeclared = Some(format!("register {r}"));
+        }
         let mut words = WIDEST;
         let mut preds = 1;
-        let mut slots = vec![Slot(0); self.kernel.regs.len()];
+        let mut slots = vec![Slot(0); regs];
         for (i, info) in self.kernel.regs.iter().enumerate() {
             if !self.used.contains(&RegId(i as u32)) {
                 continue;
@@ -293,53 +282,5 @@ impl<'k> Compiler<'k, '_> {
             preds,
             wgmma: self.wgmma,
         }
-    }
-}
-
-/// Reads an op's effects.
-#[derive(Default)]
-struct Seen {
-    regs: HashSet<RegId>,
-    facts: Facts,
-    wgmma: bool,
-    moves_registers: bool,
-    communicates: bool,
-}
-
-impl Effects for Seen {
-    fn def(&mut self, r: RegId) {
-        self.regs.insert(r);
-    }
-
-    fn arg(&mut self, o: Operand, _: Type) {
-        self.regs.extend(o.as_reg());
-    }
-
-    fn touch(&mut self, t: &Touch) {
-        t.operands(&mut |o| self.regs.extend(o.as_reg()));
-        self.facts.visible = true;
-        self.facts.only_writes |= t.proxy == Proxy::Generic && t.access == Access::Write;
-        self.wgmma |= t.proxy == Proxy::Wgmma;
-        let global = matches!(
-            t.memory,
-            Memory::At(At::Global { .. }, _) | Memory::Global(..) | Memory::Tensor(_)
-        );
-        self.communicates |= global && t.access == Access::Atomic;
-        if let Memory::Register(r) = t.memory {
-            self.regs.insert(r);
-        }
-    }
-
-    fn sync(&mut self, s: &Sync) {
-        s.operands(&mut |o| self.regs.extend(o.as_reg()));
-        self.facts.visible = true;
-        self.moves_registers |= matches!(s, Sync::SetMaxRegs { .. });
-    }
-
-    fn whole_warp(&mut self) {}
-
-    fn orders(&mut self, scope: Scope) {
-        self.facts.visible = true;
-        self.communicates |= scope == Scope::Gpu;
     }
 }

@@ -11,6 +11,7 @@ use crate::env::Env;
 use crate::stats::Counters;
 use crate::warp::{Registers, Warp};
 use std::collections::VecDeque;
+use warpline_ir::job::WgmmaJob;
 use warpline_ir::{BarAt, Done, Engine, Fault, FaultKind, RegId, Span};
 
 /// A fault of work in flight, and the warp and op that issued it.
@@ -117,6 +118,7 @@ pub(crate) fn step_product(
         return Ok(());
     };
     products.done += 1;
+    counters.bytes.wgmma_read += bytes_read(p.parts.iter().flatten());
     for (i, job) in p.parts.into_iter().enumerate() {
         let (Some(job), Some(warp)) = (job, warps.get_mut(first + i)) else {
             continue;
@@ -138,6 +140,21 @@ pub(crate) fn step_product(
     }
     cluster.stir();
     Ok(())
+}
+
+/// Shared bytes that the parts of a wgmma read, those that several read counted once.
+fn bytes_read<'p>(parts: impl Iterator<Item = &'p WgmmaJob>) -> u64 {
+    let mut runs = Vec::new();
+    for p in parts {
+        p.reads(&mut |s| {
+            if let Span::Shared(at, len) = s {
+                runs.push((at.cta, at.byte, len));
+            }
+        });
+    }
+    runs.sort_unstable();
+    runs.dedup();
+    runs.iter().map(|r| u64::from(r.2)).sum()
 }
 
 /// Whether a job's reads and writes happen, and when.

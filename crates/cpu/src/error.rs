@@ -134,9 +134,15 @@ impl fmt::Display for WaitOn {
             } => {
                 write!(f, "waits for {name}[{index}], parity {parity}: ")?;
                 match (arrivals, bytes) {
+                    (1, 0) => write!(f, "1 arrival is missing"),
                     (a, 0) => write!(f, "{a} arrivals are missing"),
-                    (0, b) => write!(f, "{b} bytes are missing"),
-                    (a, b) => write!(f, "{a} arrivals and {b} bytes are missing"),
+                    (0, b) if *b > 0 => write!(f, "{b} bytes are missing"),
+                    (a, b) if *b > 0 => write!(f, "{a} arrivals and {b} bytes are missing"),
+                    (a, b) => write!(
+                        f,
+                        "{a} arrivals are missing, and {} bytes came that nobody expects",
+                        -b
+                    ),
                 }
             }
             WaitOn::Named {

@@ -107,7 +107,7 @@ impl Lockstep<'_, '_> {
             true => shadow.check_write(&who, r.cta, &r.range),
             false => shadow.check_read(&who, r.cta, &r.range),
         };
-        let unfenced = shadow.unfenced(r.cta, &r.range);
+        let unfenced = shadow.unfenced(r.cta, &r.range, r.write);
         match (found, unfenced) {
             (Some(c), _) => Err(self.race(None, verb, &c)),
             (None, Some(c)) => Err(self.unfenced(verb, &c)),
@@ -121,8 +121,9 @@ impl Lockstep<'_, '_> {
         Fault::new(
             FaultKind::MissingProxyFence,
             format!(
-                "{verb} {} through the async proxy; the thread that wrote it has not run fence.proxy.async since",
-                self.env.byte_name(c.byte)
+                "{verb} {} through the async proxy; the thread that {} it has not run fence.proxy.async since",
+                self.env.byte_name(c.byte),
+                if c.wrote { "wrote" } else { "read" }
             ),
         )
     }

@@ -6,6 +6,23 @@
 //! copies and wgmmas complete when the [`Timing`] says, and every access is
 //! checked. What goes wrong is a [`RunError`] at the author's line.
 //!
+//! ```
+//! use warpline_cpu::{Memory, Options, run};
+//! use warpline_ir::{Arg, Kernel, Launch, build::*};
+//!
+//! let kernel = Kernel::build("double", |k| {
+//!     let x = k.pointer::<u32>("x");
+//!     k.role("all").warps(1).body(|| x.store(lane_id(), x.load(lane_id()) * 2));
+//! })?;
+//! let mut memory = Memory::new();
+//! let x = memory.alloc_from(&[3, 0, 0, 0].repeat(32), "x");
+//! let launch = Launch { grid: [1, 1, 1], args: vec![Arg::Pointer(x)] };
+//! let stats = run(&kernel, &launch, &memory, &Options::default())?;
+//! assert_eq!(memory.read(x, 128).unwrap(), [6, 0, 0, 0].repeat(32));
+//! assert_eq!(stats.bytes.global_load, 128);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! | | `eager` | `late` | `random` |
 //! |---|---|---|---|
 //! | copies and wgmmas complete | at issue | when a warp needs them | when the seed says, in pieces |
@@ -20,8 +37,9 @@
 //! clocks on, and an access that is not ordered after a conflicting one is a
 //! race, with both lines. Lanes of one warp know of each other's accesses only
 //! after a warp-level sync (`bar.warp.sync`, a barrier of threads, or an
-//! mbarrier wait of the whole warp). A generic write is seen by an engine only
-//! after its thread's `fence.proxy.async`; an mbarrier's init is seen by others
+//! mbarrier wait of the whole warp). An engine may meet a generic write, or
+//! overwrite what a generic read read, only after that thread's
+//! `fence.proxy.async`; an mbarrier's init is seen by others
 //! only after its thread's `fence.mbarrier_init` and a barrier of threads. A
 //! CTA whose warps have all returned has left at once.
 //!
@@ -35,15 +53,15 @@
 //!
 //! # Limits
 //!
-//! Races in global memory are not looked for. The two branches of an `if` on
+//! Races and proxy fences of global memory are not looked for. The two branches of an `if` on
 //! lanes run one after the other, so that a branch that waits for the other is
 //! a deadlock here.
 //!
 //! | where | what |
 //! |---|---|
 //! | `run`, `schedule`, `step` | a launch; who runs next; the inner loop |
-//! | `compile` | a role as linear code |
-//! | `machine`, `access`, `act`, `issue` | what ops do to registers, memory, barriers, engines |
+//! | `compile`, `facts` | a role as linear code; what ops say beforehand |
+//! | `machine`, `access`, `act`, `mbarrier`, `issue` | what ops do to registers, memory, barriers, engines |
 //! | `engine`, `groups`, `complete` | work in flight, and its end |
 //! | `warp`, `cluster`, `barrier`, `shared`, `memory` | state |
 //! | `clock`, `shadow` | happens-before |
@@ -61,9 +79,11 @@ mod complete;
 mod engine;
 mod env;
 mod error;
+mod facts;
 mod groups;
 mod issue;
 mod machine;
+mod mbarrier;
 mod memory;
 mod options;
 mod report;

@@ -232,17 +232,13 @@ impl Machine for Lockstep<'_, '_> {
     }
 
     fn param(&mut self, p: ParamId) -> u64 {
-        self.env.scalars[p.index()]
+        self.env.scalars.get(p.index()).copied().unwrap_or(0)
     }
 
     fn tensor_map(&mut self, p: ParamId) -> Result<TensorMapValue, Fault> {
-        self.env.maps[p.index()].cloned().ok_or_else(|| {
-            let name = &self.env.kernel.param(p).name;
-            Fault::new(
-                FaultKind::TensorMap,
-                format!("parameter {name} is no tensor map"),
-            )
-        })
+        let map = self.env.maps.get(p.index()).copied().flatten();
+        map.cloned()
+            .ok_or_else(|| Fault::new(FaultKind::TensorMap, format!("{p} is no tensor map")))
     }
 
     fn load(&mut self, lanes: Mask, at: &At, width: usize) -> Result<LaneBytes, Fault> {

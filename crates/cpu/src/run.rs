@@ -85,8 +85,15 @@ fn check_kernel(kernel: &Kernel, target: &Target) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Refuses ops that the target does not have.
+/// Refuses ops that the target does not have, and names of nothing.
 fn check_ops(kernel: &Kernel, code: &Code<'_>, target: &Target) -> Result<(), Box<RunError>> {
+    if let Some(what) = &code.undeclared {
+        let text = format!(
+            "kernel {} uses {what}, which it does not declare",
+            kernel.name
+        );
+        return Err(refused(Fault::new(FaultKind::Illegal, text)));
+    }
     for s in &code.sites {
         if let Err(text) = s.op.legal(target) {
             let role = &kernel.roles[s.role.index()];

@@ -3,9 +3,10 @@
 //! One scheduler runs the warps of some clusters on one host thread, and is a
 //! function of the kernel, the launch and the seed. In `eager` and `late` the
 //! warps take turns, each until it must stop. In `eager` work completes at
-//! issue. In `late` it completes when no warp can go on: the oldest work that
-//! a waiting warp needs, as far as that warp needs it, and then the warps are
-//! asked again. In `random` each turn is a seeded choice between the warps
+//! issue. In `late` a warp that would reach into another CTA lets all others
+//! go first, so that a CTA that may leave has left by then; and work completes
+//! when no warp can go on: the oldest work that a waiting warp needs, as far as
+//! that warp needs it, and then the warps are asked again. In `random` each turn is a seeded choice between the warps
 //! that can run, for one op that others can see, and the work in flight, for
 //! one step of one piece.
 
@@ -19,7 +20,7 @@ use crate::options::Timing;
 use crate::report;
 use crate::rng::Rng;
 use crate::stats::Counters;
-use crate::step::Stop;
+use crate::step::{Stop, Turn};
 use crate::warp::{Status, Waiting, Warp};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -51,6 +52,8 @@ pub(crate) struct Scheduler<'e, 'k> {
     /// Clusters that wait for room.
     waiting: Range<u64>,
     ready: VecDeque<Key>,
+    /// `late`: warps whose next op reaches into another CTA.
+    remote: VecDeque<Key>,
     rng: Rng,
     /// How much likelier a warp runs than a piece of work, in `random`.
     odds: (usize, usize),
@@ -58,6 +61,8 @@ pub(crate) struct Scheduler<'e, 'k> {
     steps: u64,
     /// Polls in a row without progress.
     idle: u64,
+    /// `idle` when something else was last made to move.
+    pushed: u64,
     counters: &'e mut Counters,
     /// Told of each CTA that is done.
     done: &'e dyn Fn(),
@@ -92,11 +97,13 @@ impl<'e, 'k> Scheduler<'e, 'k> {
             resident: (0..room).map(|_| None).collect(),
             waiting: clusters,
             ready: VecDeque::new(),
+            remote: VecDeque::new(),
             rng,
             odds,
             max_steps: max_steps.unwrap_or(u64::MAX),
             steps: 0,
             idle: 0,
+            pushed: 0,
             counters,
             done,
         }
@@ -147,14 +154,33 @@ impl<'e, 'k> Scheduler<'e, 'k> {
 
     /// A turn of the next warp, or of the work that one needs.
     fn turn(&mut self) -> Result<bool> {
-        if let Some((at, w)) = self.ready.pop_front() {
-            if self.run_warp(at, w, TURN)? {
-                self.ready.push_back((at, w));
+        let eager = self.env.timing == Timing::Eager;
+        let turn = Turn {
+            visible: TURN,
+            each_job: eager,
+            remote: eager,
+            all_remote: eager,
+        };
+        let remote = Turn {
+            remote: true,
+            ..turn
+        };
+        // After a round in which all that ran only polled, something else must move.
+        if self.idle > self.pushed + 2 * self.ready.len() as u64 {
+            self.pushed = self.idle;
+            if let Some(key) = self.remote.pop_front() {
+                return self.run_warp(key, remote);
             }
-            if self.idle > 2 * self.ready.len() as u64 && self.complete_oldest()? {
-                self.idle = 0;
+            if self.complete_oldest()? {
+                (self.idle, self.pushed) = (0, 0);
+                return Ok(true);
             }
-            return self.check_idle();
+        }
+        if let Some(key) = self.ready.pop_front() {
+            return self.run_warp(key, turn);
+        }
+        if let Some(key) = self.remote.pop_front() {
+            return self.run_warp(key, remote);
         }
         self.complete_needed()
     }
@@ -169,13 +195,16 @@ impl<'e, 'k> Scheduler<'e, 'k> {
         let pick = self.rng.below(warps + work * self.odds.1);
         if pick < warps {
             let i = pick / self.odds.0;
-            let Some((at, w)) = self.ready.swap_remove_back(i) else {
+            let Some(key) = self.ready.swap_remove_back(i) else {
                 return Ok(false);
             };
-            if self.run_warp(at, w, 1)? {
-                self.ready.push_back((at, w));
-            }
-            return self.check_idle();
+            let turn = Turn {
+                visible: 1,
+                each_job: false,
+                remote: true,
+                all_remote: true,
+            };
+            return self.run_warp(key, turn);
         }
         let mut i = (pick - warps) / self.odds.1;
         let found = self.resident.iter().position(|r| {
@@ -209,10 +238,10 @@ impl<'e, 'k> Scheduler<'e, 'k> {
         self.settle(at)
     }
 
-    /// Runs a warp; says whether it can go on.
-    fn run_warp(&mut self, at: usize, w: usize, budget: u32) -> Result<bool> {
+    /// Runs a warp, and puts it where it belongs then.
+    fn run_warp(&mut self, (at, w): Key, turn: Turn) -> Result<bool> {
         let Some(r) = &mut self.resident[at] else {
-            return Ok(false);
+            return Ok(true);
         };
         let before = r.cluster.progress;
         let warp = &mut r.warps[w];
@@ -231,8 +260,7 @@ impl<'e, 'k> Scheduler<'e, 'k> {
             lane: None,
             other: None,
         };
-        let eager = self.env.timing == Timing::Eager;
-        let stop = m.run(budget, eager);
+        let stop = m.run(turn);
         self.steps = m.now;
         let submitted = m.submitted;
         let stop = match stop {
@@ -252,17 +280,28 @@ impl<'e, 'k> Scheduler<'e, 'k> {
             .is_none_or(|r| r.cluster.progress != before);
         match stop {
             Stop::Polled if !progress => self.idle += 1,
-            _ => self.idle = 0,
+            _ => (self.idle, self.pushed) = (0, 0),
         }
-        let go_on = matches!(stop, Stop::Yield | Stop::Polled);
+        let queue = match stop {
+            Stop::Yield | Stop::Polled => Some(&mut self.ready),
+            Stop::Remote => Some(&mut self.remote),
+            Stop::Blocked | Stop::Exited => None,
+        };
         if let Some(r) = &mut self.resident[at] {
-            r.warps[w].queued = go_on;
+            r.warps[w].queued = queue.is_some();
         }
-        if eager && submitted {
+        if let Some(queue) = queue {
+            queue.push_back((at, w));
+        }
+        if self.env.timing == Timing::Eager && submitted {
             self.complete_all(at)?;
         }
         self.settle(at)?;
-        Ok(go_on)
+        if self.idle < PATIENCE {
+            return Ok(true);
+        }
+        // Warps that only poll, with no work in flight, will poll for ever.
+        Err(self.stuck("nothing changes any more".into()))
     }
 
     /// Wakes the warps that can go on, and ends the cluster if all have left.
@@ -422,14 +461,6 @@ impl<'e, 'k> Scheduler<'e, 'k> {
             }
         }
         Ok(false)
-    }
-
-    /// Warps that only poll, with no work in flight, will poll for ever.
-    fn check_idle(&self) -> Result<bool> {
-        if self.idle < PATIENCE {
-            return Ok(true);
-        }
-        Err(self.stuck("nothing changes any more".into()))
     }
 
     fn stuck(&self, why: String) -> Box<RunError> {

@@ -186,13 +186,19 @@ impl Shadow {
             || who.atomic && self.records[(m >> LANE_BITS) as usize].atomic
     }
 
+    /// The single accesses in a mark.
+    fn each(&self, m: Mark) -> impl Iterator<Item = Mark> {
+        let set = match m & SET {
+            0 => &[][..],
+            _ => &self.sets[(m & !SET) as usize],
+        };
+        let one = (m & SET == 0).then_some(m);
+        one.into_iter().chain(set.iter().copied())
+    }
+
     /// The mark of a single access that `who` does not know of, in a mark.
     fn unknown(&self, who: &Who<'_>, m: Mark) -> Option<Mark> {
-        if m & SET == 0 {
-            return (!self.knows(who, m)).then_some(m);
-        }
-        let set = &self.sets[(m & !SET) as usize];
-        set.iter().copied().find(|&m| !self.knows(who, m))
+        self.each(m).find(|&m| !self.knows(who, m))
     }
 
     fn conflict(&self, m: Mark, wrote: bool, byte: u32) -> Conflict {
@@ -274,18 +280,27 @@ impl Shadow {
             && (!write || Self::first_bad(&cells.read, range, unknown).is_none())
     }
 
-    /// A generic write of these bytes that its thread has not fenced for the async proxy.
-    pub(crate) fn unfenced(&self, cta: u32, range: &Range<u32>) -> Option<Conflict> {
+    /// A generic access to these bytes that an engine must not meet: a write,
+    /// or, if the engine writes, a read, whose thread has run no proxy fence since.
+    pub(crate) fn unfenced(&self, cta: u32, range: &Range<u32>, write: bool) -> Option<Conflict> {
         let cells = &self.cells[cta as usize];
-        Self::first_bad(&cells.write, range, |m| {
-            let r = &self.records[(m >> LANE_BITS) as usize];
-            let (_, last) = self.fences.get(r.thread as usize)?;
-            let lane = (m & ((1 << LANE_BITS) - 1)) as usize;
-            last.get(lane)
-                .is_none_or(|&last| last <= r.fence)
-                .then_some(m)
-        })
-        .map(|(m, byte)| self.conflict(m, true, byte))
+        let found = |marks: &[Mark], wrote: bool| {
+            let bad = |m| self.each(m).find(|&m| !self.is_fenced(m));
+            Self::first_bad(marks, range, bad).map(|(m, byte)| self.conflict(m, wrote, byte))
+        };
+        found(&cells.write, true).or_else(|| found(&cells.read, false).filter(|_| write))
+    }
+
+    /// Has the thread of an access run a proxy fence since? Engines need none.
+    fn is_fenced(&self, m: Mark) -> bool {
+        let r = &self.records[(m >> LANE_BITS) as usize];
+        let Some((_, last)) = self.fences.get(r.thread as usize) else {
+            return true;
+        };
+        let lane = (m & ((1 << LANE_BITS) - 1)) as usize;
+        // Which of several lanes it was is not known: any of them will do.
+        let last = last.get(lane).or_else(|| last.iter().max());
+        last.is_some_and(|&last| last > r.fence)
     }
 
     /// Notes that these bytes were written.
@@ -486,12 +501,16 @@ mod tests {
         write(&mut s, &who(&w, 0), 1, 0..4);
         write(&mut s, &who(&w, 1), 1, 4..8);
         s.fence(0, 0b01);
-        assert_eq!(s.unfenced(0, &(0..4)), None);
-        assert_eq!(s.unfenced(0, &(0..8)).unwrap().byte, 4);
+        assert_eq!(s.unfenced(0, &(0..4), false), None);
+        assert_eq!(s.unfenced(0, &(0..8), false).unwrap().byte, 4);
         write(&mut s, &who(&w, 0), 1, 0..4);
-        assert_eq!(s.unfenced(0, &(0..4)).unwrap().byte, 0);
+        assert_eq!(s.unfenced(0, &(0..4), false).unwrap().byte, 0);
+        read(&mut s, &who(&w, 2), 2, 16..20);
+        assert_eq!(s.unfenced(0, &(16..20), false), None);
+        let c = s.unfenced(0, &(16..20), true).unwrap();
+        assert_eq!((c.byte, c.wrote), (16, false));
         s.fence(0, u32::MAX);
-        assert_eq!(s.unfenced(0, &(0..64)), None);
+        assert_eq!(s.unfenced(0, &(0..64), true), None);
     }
 
     #[test]
@@ -509,7 +528,7 @@ mod tests {
             (
                 s.check_write(&who(&w[2], 0), 0, &(0..32)),
                 s.check_read(&who(&w[1], 0), 0, &(32..64)),
-                s.unfenced(0, &(0..64)),
+                s.unfenced(0, &(0..64), true),
             )
         };
         let before = ask(&s);

@@ -17,29 +17,38 @@ pub(crate) enum Stop {
     Exited,
     /// It has asked for something that had not changed.
     Polled,
+    /// Its next op reaches into another CTA, which may wait.
+    Remote,
     /// It could go on.
     Yield,
 }
 
+/// How far a warp may run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Turn {
+    /// So many ops that other warps can see.
+    pub(crate) visible: u32,
+    /// Until it has given work to an engine?
+    pub(crate) each_job: bool,
+    /// May its next op that reaches into another CTA run?
+    pub(crate) remote: bool,
+    /// And those after it?
+    pub(crate) all_remote: bool,
+}
+
 impl Lockstep<'_, '_> {
-    /// Runs ops until `budget` of them were visible to other warps, or the
-    /// warp must stop, or (`each_job`) it has given work to an engine.
-    pub(crate) fn run(&mut self, budget: u32, each_job: bool) -> Result<Stop, Fault> {
+    /// Runs ops until the warp must stop, or `turn` says that it shall.
+    pub(crate) fn run(&mut self, turn: Turn) -> Result<Stop, Fault> {
         let (steps, ops) = (self.now, self.counters.instructions[self.warp.role]);
         let mut done = Counted { steps, ops };
-        let stop = self.run_counted(budget, each_job, &mut done);
+        let stop = self.run_counted(turn, &mut done);
         self.counters.steps += done.steps - steps;
         self.counters.instructions[self.warp.role] = done.ops;
         self.now = done.steps;
         stop
     }
 
-    fn run_counted(
-        &mut self,
-        mut budget: u32,
-        each_job: bool,
-        done: &mut Counted,
-    ) -> Result<Stop, Fault> {
+    fn run_counted(&mut self, mut turn: Turn, done: &mut Counted) -> Result<Stop, Fault> {
         let code = self.code;
         let sites = &self.env.code.sites[..];
         let end = done.steps + TURN_STEPS;
@@ -49,6 +58,10 @@ impl Lockstep<'_, '_> {
             done.steps += 1;
             match &code.insts[pc] {
                 Inst::Op(op, site) => {
+                    let facts = sites[*site as usize].facts;
+                    if facts.remote && !std::mem::replace(&mut turn.remote, turn.all_remote) {
+                        return Ok(Stop::Remote);
+                    }
                     self.site = *site;
                     self.now = done.steps;
                     let step = op.exec(self)?;
@@ -64,15 +77,14 @@ impl Lockstep<'_, '_> {
                     done.ops += 1;
                     self.warp.status = Status::Ready;
                     self.warp.pc = next;
-                    let facts = sites[*site as usize].facts;
                     if !facts.visible && !facts.polls {
                         continue;
                     }
                     if self.polled | facts.polls {
                         return Ok(Stop::Polled);
                     }
-                    budget = budget.saturating_sub(1);
-                    if budget == 0 || each_job && self.submitted {
+                    turn.visible = turn.visible.saturating_sub(1);
+                    if turn.visible == 0 || turn.each_job && self.submitted {
                         return Ok(Stop::Yield);
                     }
                     continue;

@@ -27,9 +27,9 @@
 //! | where | what |
 //! |---|---|
 //! | [`device`] | the CPU simulator and the GPUs, and why one cannot be used |
-//! | [`prepare`] | a plan whose kernels have all been checked |
+//! | [`mod@prepare`] | a plan whose kernels have all been checked |
 //! | [`mod@run`] | from work to outcome |
-//! | [`compare`] | what came out against the reference |
+//! | [`mod@compare`] | what came out against the reference |
 //! | [`outcome`] | what a run gives: comparison, times, rates, counters |
 //! | [`estimate`] | how long the simulator will take, and what it needs |
 

@@ -1,10 +1,12 @@
 //! Each kind of fault, where it is found and how it is said.
 
-use crate::harness::{Setup, expect_fault, expect_pass, line, other_line, strict, timings};
+use crate::harness::{Setup, edit, expect_fault, expect_pass, line, other_line, strict, timings};
 use half::bf16;
 use warpline_cpu::{Options, Timing};
 use warpline_ir::build::*;
-use warpline_ir::{Arg, FaultKind, Kernel};
+use warpline_ir::ops::control::SetMaxRegs;
+use warpline_ir::ops::mbarrier::MbarrierArrive;
+use warpline_ir::{Arg, FaultKind, Kernel, Op};
 
 fn build(body: impl FnOnce(Builder)) -> Kernel {
     Kernel::build("faulty", body).unwrap_or_else(|e| panic!("{e}"))
@@ -396,29 +398,76 @@ fn register_counts_are_multiples_of_eight() {
 }
 
 #[test]
-fn accumulators_and_fences_of_products() {
-    // Writing an accumulator between two products needs a fence; the builder's own mma has one.
-    let k = build(|k| {
-        let t = k.tile::<bf16>("t", 64, 64).declare();
+fn a_product_without_a_fence_is_a_fault() {
+    let mut k = build(|k| {
+        let (x, t) = (
+            k.pointer::<u32>("x"),
+            k.tile::<bf16>("t", 64, 64).stages(2).declare(),
+        );
+        let full = k.barrier("full", 1).count(1);
         k.role("math").warpgroups(1).body(|| {
-            t.whole()
-                .store_as(thread_id() / 2, (thread_id() & 1) * 32, [0u32, 0, 0, 0]);
-            for i in 1..4u32 {
-                let col = (thread_id() & 1) * 32 + i * 8;
-                t.whole().store_as(thread_id() / 2, col, [0u32, 0, 0, 0]);
-            }
-            fence_async();
-            cta_sync();
+            elect(|| {
+                full.at(0).arrive_expect(16384);
+                bulk_load(t.stage(0), x.address(0), 8192, full.at(0));
+                bulk_load(t.stage(1), x.address(0), 8192, full.at(0));
+            });
+            full.at(0).wait(0);
             let acc = Acc::new(64, 64);
-            acc.mma(&t.whole(), &t.whole());
-            acc.mma(&t.whole(), &t.whole());
-            let sum = acc.finish();
-            sum.map(|x| x + 1.0);
+            acc.mma(&t.stage(0), &t.stage(1));
+            acc.finish();
         });
     });
+    let setup = || Setup::new().input("x", &[0u32; 2048]);
     for options in timings() {
-        let stats = expect_pass(&k, &options);
-        assert_eq!(stats.wgmma_flops, 2 * 2 * 64 * 64 * 64);
+        let stats = setup()
+            .run(&k, 1, &options)
+            .unwrap_or_else(|e| panic!("{e}"));
+        // Four steps of k16, of A and of B: 64 × 16 elements each.
+        assert_eq!(stats.bytes.wgmma_read, 4 * 2 * 64 * 32);
+    }
+    edit(&mut k, 0, &|op| {
+        (!matches!(op, Op::WgmmaFence(_))).then_some(op)
+    });
+    for options in timings() {
+        let e = setup().run(&k, 1, &options).unwrap_err();
+        assert_eq!(e.kind, FaultKind::RegisterInFlight, "{e}");
+        assert!(e.text.contains("fence"), "{e}");
+    }
+}
+
+#[test]
+fn an_arrival_of_more_than_is_expected_is_a_fault() {
+    let mut k = build(|k| {
+        let bar = k.barrier("bar", 1).count(2);
+        k.role("all").body(|| elect(|| bar.at(0).arrive()));
+    });
+    edit(&mut k, 0, &|op| match op {
+        Op::MbarrierArrive(a) => Some(MbarrierArrive { count: 3, ..a }.into()),
+        op => Some(op),
+    });
+    for options in timings() {
+        let e = expect_fault(&k, &options, FaultKind::Barrier);
+        assert!(
+            e.text
+                .contains("arrives 3 times at an mbarrier that expects 2 more of 2"),
+            "{e}"
+        );
+    }
+}
+
+#[test]
+fn registers_grow_and_shrink_in_their_direction() {
+    let mut k = build(|k| k.role("all").warpgroups(1).registers(40).body(|| {}));
+    edit(&mut k, 0, &|op| match op {
+        Op::SetMaxRegs(r) => Some(SetMaxRegs { grow: true, ..r }.into()),
+        op => Some(op),
+    });
+    for options in timings() {
+        let e = expect_fault(&k, &options, FaultKind::Registers);
+        assert!(
+            e.text.contains("grows to 40 registers per thread from"),
+            "{e}"
+        );
     }
 }
 
@@ -447,6 +496,33 @@ fn a_launch_that_does_not_fit_is_refused() {
     };
     let e = setup.run(&k, 2, &Options::default()).unwrap_err();
     assert_eq!(e.kind, FaultKind::Launch);
+}
+
+#[test]
+fn what_is_not_declared_is_refused() {
+    let fine = build(|k| {
+        let bar = k.barrier("bar", 1).count(32);
+        let t = k.tile::<u32>("t", 1, 32).plain().declare();
+        k.role("all").body(|| {
+            t.whole().store(0u32, lane_id(), 1u32);
+            bar.at(0).arrive();
+        });
+    });
+    let breaks: [fn(&mut Kernel); 4] = [
+        |k| k.regs.truncate(1),
+        |k| k.tiles.clear(),
+        |k| k.barriers.clear(),
+        |k| k.roles[0].first_warp = 3,
+    ];
+    for broken in breaks {
+        let mut k = fine.clone();
+        broken(&mut k);
+        let e = Setup::new().run(&k, 1, &Options::default()).unwrap_err();
+        assert!(
+            matches!(e.kind, FaultKind::Illegal | FaultKind::Launch),
+            "{e}"
+        );
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use bytemuck::Pod;
 use warpline_cpu::{Memory, Options, RunError, Stats, Timing, run};
-use warpline_ir::{Arg, FaultKind, Kernel, Launch};
+use warpline_ir::{Arg, Block, FaultKind, Kernel, Launch, Op, StmtKind};
 
 /// The seeds that `random` is tried with.
 pub(crate) const SEEDS: u64 = 12;
@@ -118,4 +118,34 @@ pub(crate) fn line(e: &RunError) -> u32 {
 /// The line of the other side of an error.
 pub(crate) fn other_line(e: &RunError) -> u32 {
     e.other.as_ref().and_then(|s| s.frame).map_or(0, |f| f.line)
+}
+
+/// Changes every op of a role's body, at any depth; `None` drops it.
+pub(crate) fn edit(k: &mut Kernel, role: usize, change: &dyn Fn(Op) -> Option<Op>) {
+    fn block(b: &mut Block, change: &dyn Fn(Op) -> Option<Op>) {
+        b.0.retain_mut(|s| match &mut s.kind {
+            StmtKind::Op(op) => match change(op.clone()) {
+                Some(new) => {
+                    *op = new;
+                    true
+                }
+                None => false,
+            },
+            StmtKind::If { then, other, .. } => {
+                block(then, change);
+                block(other, change);
+                true
+            }
+            StmtKind::For { body, .. } | StmtKind::Elect { body } => {
+                block(body, change);
+                true
+            }
+            StmtKind::While { head, body, .. } => {
+                block(head, change);
+                block(body, change);
+                true
+            }
+        });
+    }
+    block(&mut k.roles[role].body, change);
 }

@@ -3,5 +3,6 @@
 mod clusters;
 mod faults;
 mod harness;
+mod mutants;
 mod programs;
 mod waits;

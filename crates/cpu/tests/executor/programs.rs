@@ -28,7 +28,7 @@ fn grid_stride_add() -> Kernel {
     .unwrap()
 }
 
-fn add_setup(n: usize) -> Setup {
+pub(crate) fn add_setup(n: usize) -> Setup {
     Setup::new()
         .scalar(n as u32)
         .input("a", &numbers(n, 1))
@@ -36,7 +36,7 @@ fn add_setup(n: usize) -> Setup {
         .output("c", 4 * n)
 }
 
-fn sums(n: usize) -> Vec<f32> {
+pub(crate) fn sums(n: usize) -> Vec<f32> {
     let (a, b) = (numbers(n, 1), numbers(n, 2));
     a.iter().zip(&b).map(|(a, b)| a + b).collect()
 }
@@ -57,7 +57,7 @@ fn a_grid_stride_loop_adds_every_element_once() {
 }
 
 /// Loader → compute → storer, through two rings.
-fn specialized_add(stages: u32, tile: u32) -> Kernel {
+pub(crate) fn specialized_add(stages: u32, tile: u32) -> Kernel {
     Kernel::build("add", |k| {
         let n = k.param::<u32>("n");
         let (a, b, c) = (
@@ -262,39 +262,43 @@ fn gemm(n: u32, stages: u32) -> Kernel {
     .unwrap()
 }
 
+const M: usize = 128;
+const N: usize = 64;
+const K: usize = 192;
+
+/// A product of 128 × 64 × 192, its buffers and what it shall give.
+pub(crate) fn product() -> (Kernel, impl Fn() -> Setup, Vec<f32>) {
+    let spread = |i: usize, m: usize| bf16::from_f32((i % m) as f32 - (m / 2) as f32);
+    let a: Vec<bf16> = (0..M * K).map(|i| spread(i * 5, 17)).collect();
+    let b: Vec<bf16> = (0..N * K).map(|i| spread(i * 3, 13)).collect();
+    let dot = |i: usize| {
+        let (a, b) = (&a[i / N * K..][..K], &b[i % N * K..][..K]);
+        a.iter().zip(b).map(|(a, b)| a.to_f32() * b.to_f32()).sum()
+    };
+    let want = (0..M * N).map(dot).collect();
+    let setup = move || {
+        let mut setup = Setup::new().scalar(K as u32);
+        for (name, x, rows, side) in [("a", &a, M, 64), ("b", &b, N, N)] {
+            let at = setup.memory.alloc_from(bytemuck::cast_slice(x), name);
+            let map = bf16_map(side as u32);
+            let map = TensorMapValue::dense(map, at, &[K as u64, rows as u64]);
+            setup.args.push(Arg::TensorMap(map));
+        }
+        setup.output("c", 4 * M * N)
+    };
+    (gemm(N as u32, 2), setup, want)
+}
+
 #[test]
 fn a_product_through_a_ring_is_right_in_every_timing() {
-    let (m, n, k) = (128usize, 64usize, 192usize);
-    let kernel = gemm(n as u32, 2);
-    let a: Vec<bf16> = (0..m * k)
-        .map(|i| bf16::from_f32(((i * 5) % 17) as f32 - 8.0))
-        .collect();
-    let b: Vec<bf16> = (0..n * k)
-        .map(|i| bf16::from_f32(((i * 3) % 13) as f32 - 6.0))
-        .collect();
-    let want: Vec<f32> = (0..m * n)
-        .map(|i| {
-            let (row, col) = (i / n, i % n);
-            (0..k)
-                .map(|x| a[row * k + x].to_f32() * b[col * k + x].to_f32())
-                .sum()
-        })
-        .collect();
+    let (kernel, setup, want) = product();
     for options in timings() {
-        let mut setup = Setup::new().scalar(k as u32);
-        let at = setup.memory.alloc_from(bytemuck::cast_slice(&a), "a");
-        let bt = setup.memory.alloc_from(bytemuck::cast_slice(&b), "b");
-        let map = |decl, at, rows: usize| {
-            Arg::TensorMap(TensorMapValue::dense(decl, at, &[k as u64, rows as u64]))
-        };
-        setup.args.push(map(bf16_map(64), at, m));
-        setup.args.push(map(bf16_map(n as u32), bt, n));
-        let setup = setup.output("c", 4 * m * n);
+        let setup = setup();
         let stats = setup
             .run(&kernel, 2, &options)
             .unwrap_or_else(|e| panic!("{options:?}: {e}"));
         assert_eq!(setup.values::<f32>(0), want, "{options:?}");
-        assert_eq!(stats.wgmma_flops, 2 * (m * n * k) as u64);
+        assert_eq!(stats.wgmma_flops, 2 * (M * N * K) as u64);
     }
 }
 

@@ -1,0 +1,1 @@
+//! Benchmarks of the CPU side, in `benches/`: `cargo bench -p warpline-bench`.
