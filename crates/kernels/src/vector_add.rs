@@ -113,14 +113,14 @@ impl Config {
         self.tile / (self.threads() * VECTOR)
     }
 
-    /// Shared memory the rings need, without barriers.
+    /// Shared memory the rings need: tiles, and a full and an empty mbarrier per slot.
     fn shared_bytes(&self) -> u64 {
-        let tiles = match self.form {
-            Form::GridStride => 0,
-            Form::DoubleBuffer => 2,
-            Form::Specialized => 3,
+        let (tiles, rings) = match self.form {
+            Form::GridStride => (0, 0),
+            Form::DoubleBuffer => (2, 1),
+            Form::Specialized => (3, 2),
         };
-        tiles * u64::from(self.stages) * u64::from(self.tile)
+        u64::from(self.stages) * (tiles * u64::from(self.tile) + rings * 16)
     }
 }
 
@@ -136,7 +136,7 @@ impl Family for VectorAdd {
         Problem {
             n: match place {
                 Place::Cpu => 1_000_000,
-                Place::Gpu => 1 << 28,
+                Place::Gpu => 1 << 25,
             },
             dtype: Float::F32,
         }
