@@ -195,7 +195,7 @@ fn a_driver_with_one_gpu_is_listed_and_its_missing_neighbour_named() {
     assert!(err(&output).contains("is for the CPU simulator, and the device is cuda:0"));
     let output = with_gpu("run vector-add --help");
     assert!(
-        out(&output).contains("[default here: 268435456]"),
+        out(&output).contains("[default here: 33554432]"),
         "{}",
         out(&output)
     );
