@@ -143,7 +143,19 @@ impl Module {
     }
 
     /// The kernel of that name.
+    ///
+    /// The driver tells parameter sizes only until it is asked for one too
+    /// many, which debuggers and sanitizers report as an error of the program:
+    /// a caller who knows the sizes takes [`function_with`](Self::function_with).
     pub fn function(&self, name: &str) -> Result<Function, CudaError> {
+        let mut function = self.function_with(name, &[])?;
+        let _current = self.context().enter()?;
+        function.params = self.params(function.raw)?;
+        Ok(function)
+    }
+
+    /// The kernel of that name, whose parameters have these sizes in bytes.
+    pub fn function_with(&self, name: &str, params: &[usize]) -> Result<Function, CudaError> {
         let missing = || {
             CudaError::bad_argument(
                 "kernel name",
@@ -178,7 +190,7 @@ impl Module {
         Ok(Function {
             max_dynamic_shared: attribute(ffi::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)?,
             max_cluster: 8,
-            params: self.params(raw)?,
+            params: Some(params.to_vec()),
             module: self.clone(),
             raw,
             name: name.into(),

@@ -224,7 +224,9 @@ impl Family for VectorAdd {
     }
 
     fn candidates(p: &Problem, target: &Target) -> Vec<Config> {
-        let mut all = Vec::new();
+        let mut all: Vec<Config> = Self::config(p, &Choice::default(), target)
+            .into_iter()
+            .collect();
         let choices = [
             (Form::GridStride, None),
             (Form::DoubleBuffer, None),
@@ -242,7 +244,8 @@ impl Family for VectorAdd {
                         warps: Some(warps),
                         ctas: None,
                     };
-                    all.extend(Self::config(p, &choice, target));
+                    let config = Self::config(p, &choice, target);
+                    all.extend(config.ok().filter(|c| !all.contains(c)));
                 }
             }
         }

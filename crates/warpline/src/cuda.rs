@@ -10,7 +10,7 @@ use warpline_cuda::{
     Args, Buffer, Context, CudaError, DataType, Event, Function, JitOptions, LaunchConfig, Module,
     Stream, Swizzle, TensorMap, Tiled, launch,
 };
-use warpline_ir::{Arg, DType, Launch, MapMode, TensorMapValue, Type};
+use warpline_ir::{Arg, DType, Launch, MapMode, ParamKind, TensorMapValue, Type};
 use warpline_kernels::Bound;
 use warpline_ptx::ptxas::Report;
 
@@ -168,7 +168,8 @@ impl Loaded {
             .unwrap_or(warpline_ir::Target::SM_90A);
         let ptx = warpline_ptx::print(&step.kernel, &target)?;
         let module = Module::from_ptx(context, &ptx.text, &JitOptions::default())?;
-        let mut function = module.function(&ptx.entry)?;
+        let sizes: Vec<usize> = step.kernel.params.iter().map(|p| size(&p.kind)).collect();
+        let mut function = module.function_with(&ptx.entry, &sizes)?;
         if ptx.shared_bytes > function.max_dynamic_shared() {
             function.set_max_dynamic_shared(ptx.shared_bytes)?;
         }
@@ -197,6 +198,15 @@ impl Loaded {
             function,
             config,
         })
+    }
+}
+
+/// Bytes of a parameter, as it is declared in PTX.
+fn size(kind: &ParamKind) -> usize {
+    match kind {
+        ParamKind::Scalar(ty) => ty.bytes().max(1),
+        ParamKind::Pointer(_) => 8,
+        ParamKind::TensorMap(_) => 128,
     }
 }
 

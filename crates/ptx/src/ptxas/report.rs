@@ -47,12 +47,12 @@ pub struct Advisory {
 impl Advisory {
     /// Whether the kernel that ptxas made is not the kernel that was asked for.
     ///
-    /// True of `C7504`, `C7508` to `C7519`, and `C7602`: register counts that are ignored, matrix
+    /// True of `C7504` to `C7519` and `C7602`: register counts that are ignored, matrix
     /// products that are serialized or fenced by the compiler, operands that find no registers.
     #[must_use]
     pub fn is_error(&self) -> bool {
         let number = self.code.strip_prefix('C').and_then(|n| n.parse().ok());
-        matches!(number, Some(7504 | 7508..=7519 | 7602))
+        matches!(number, Some(7504..=7519 | 7602))
     }
 }
 
