@@ -1,4 +1,4 @@
-//! The stand-in driver: compiled once, one copy of the library for each test,
+//! The stand-in driver: compiled once, one copy of the dylib for each test,
 //! so that tests share neither log nor configuration.
 
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -33,7 +33,7 @@ pub(crate) fn temporary(name: &str) -> PathBuf {
 /// One instance of the stand-in.
 pub(crate) struct Stub {
     path: PathBuf,
-    library: Library,
+    dylib: Library,
 }
 
 impl Stub {
@@ -49,9 +49,9 @@ impl Stub {
         });
         let path = temporary(&format!("{}.so", COUNT.fetch_add(1, Ordering::Relaxed)));
         std::fs::write(&path, image).unwrap();
-        // SAFETY: our own library, whose initialiser reads one variable.
-        let library = unsafe { Library::new(&path) }.unwrap();
-        let stub = Self { path, library };
+        // SAFETY: our own dylib, whose initialiser reads one variable.
+        let dylib = unsafe { Library::new(&path) }.unwrap();
+        let stub = Self { path, dylib };
         stub.configure(words);
         stub
     }
@@ -61,7 +61,7 @@ impl Stub {
         // SAFETY: the signature is that of the C file.
         unsafe {
             let function: Symbol<'_, unsafe extern "C" fn(*const c_char)> =
-                self.library.get("stub_configure").unwrap();
+                self.dylib.get("stub_configure").unwrap();
             function(words.as_ptr());
         }
     }
@@ -76,7 +76,7 @@ impl Stub {
         // SAFETY: as above; a NUL-terminated text in static memory.
         unsafe {
             let function: Symbol<'_, unsafe extern "C" fn() -> *const c_char> =
-                self.library.get("stub_calls").unwrap();
+                self.dylib.get("stub_calls").unwrap();
             CStr::from_ptr(function()).to_str().unwrap().to_owned()
         }
     }
@@ -95,7 +95,7 @@ impl Stub {
         // SAFETY: as above.
         unsafe {
             let function: Symbol<'_, unsafe extern "C" fn() -> c_int> =
-                self.library.get(name).unwrap();
+                self.dylib.get(name).unwrap();
             function()
         }
     }

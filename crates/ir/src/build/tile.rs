@@ -284,16 +284,7 @@ impl<T: Element> TileRef<T> {
     /// Reads `N` elements of a row, at most 16 bytes, aligned to their size.
     #[track_caller]
     pub fn load_vec<const N: usize>(self, row: impl Coord, col: impl Coord) -> [Reg<T::Reg>; N] {
-        let at = At::Shared(self.place(row, col));
-        let dst: [Reg<T::Reg>; N] = std::array::from_fn(|_| Reg::fresh());
-        emit(Load {
-            ty: T::Reg::TYPE,
-            dst: dst.iter().map(|r| r.id()).collect(),
-            at,
-            cache: LoadCache::Default,
-        });
-        super::ring::generic_use(self.view.tile);
-        dst
+        self.load_as(row, col)
     }
 
     /// Writes one element.
@@ -310,14 +301,7 @@ impl<T: Element> TileRef<T> {
         col: impl Coord,
         values: [impl Value<T::Reg>; N],
     ) {
-        let at = At::Shared(self.place(row, col));
-        emit(Store {
-            ty: T::Reg::TYPE,
-            src: values.iter().map(|v| v.operand()).collect(),
-            at,
-            cache: StoreCache::Default,
-        });
-        super::ring::generic_use(self.view.tile);
+        self.store_as(row, col, values);
     }
 
     /// Reads `N` registers of any type from the bytes of an element on.
