@@ -161,7 +161,7 @@ impl Acc {
     pub fn finish(self) -> Frag {
         let _at = here();
         self.wait_pending(0);
-        super::ring::release_held(self.id);
+        super::slot::release_held(self.id);
         // With no product at all the sum is zero.
         let zero = 0.0f32.reg();
         let started = self.started.get();
