@@ -1,75 +1,11 @@
-//! Every family's test table: checked, run on the CPU under every timing
-//! against the float64 reference, printed, and assembled by ptxas.
+//! Every family's test table: checked, printed, and assembled by ptxas. It is
+//! run by the crate `warpline`, on the simulator and on a GPU.
 
 use std::collections::{HashMap, HashSet};
-use warpline_cpu::{Memory, Options, Timing};
 use warpline_ir::Target;
-use warpline_kernels::numbers::value;
-use warpline_kernels::{AnyWork, Bound, registry};
+use warpline_kernels::registry;
 
 const TARGET: Target = Target::SM_90A;
-
-/// Runs a piece of work on the CPU and compares every output with the reference.
-fn run(work: &dyn AnyWork, options: &Options) -> Result<(), String> {
-    let plan = work.plan(&TARGET).map_err(|e| e.to_string())?;
-    let inputs = work.inputs(options.seed ^ 17);
-    let mut memory = Memory::new();
-    let bound = Bound {
-        inputs: inputs
-            .iter()
-            .map(|t| memory.alloc_from(&t.data, t.spec.name))
-            .collect(),
-        outputs: work
-            .outputs()
-            .iter()
-            .map(|t| memory.alloc(t.bytes(), t.name))
-            .collect(),
-        workspace: memory.alloc_from(&vec![0; plan.workspace as usize], "workspace"),
-    };
-    for step in &plan.steps {
-        warpline_cpu::run(&step.kernel, &step.launch(&bound), &memory, options)
-            .map_err(|e| e.to_string())?;
-    }
-    let reference = work.reference(&inputs);
-    for ((spec, &at), want) in work.outputs().iter().zip(&bound.outputs).zip(&reference) {
-        let bytes = memory.read(at, spec.bytes()).map_err(|e| e.text)?;
-        let got = bytes
-            .chunks_exact(spec.dtype.bytes())
-            .map(|b| value(spec.dtype, b));
-        for (i, (got, &(want, bound))) in got.zip(want).enumerate() {
-            let err = (got - want).abs();
-            if err.is_nan() || err > bound {
-                return Err(format!("{}[{i}] is {got}, not {want} ± {bound}", spec.name));
-            }
-        }
-    }
-    Ok(())
-}
-
-#[test]
-fn every_case_matches_the_reference_on_the_cpu() {
-    let full = std::env::var_os("WARPLINE_FULL").is_some();
-    let seeds = if full { 50 } else { 3 };
-    for family in registry() {
-        for work in family.cases(&TARGET) {
-            let work = work.expect("a case of the table is legal");
-            let at = format!("{} {} {}", work.family(), work.problem(), work.config());
-            let mut runs = vec![(Timing::Eager, 0), (Timing::Late, 0)];
-            runs.extend((0..seeds).map(|s| (Timing::Random, s)));
-            for (timing, seed) in runs {
-                let options = Options {
-                    timing,
-                    seed,
-                    threads: 1,
-                    ..Options::default()
-                };
-                if let Err(e) = run(&*work, &options) {
-                    panic!("{at}\nunder {timing}, seed {seed}: {e}");
-                }
-            }
-        }
-    }
-}
 
 #[test]
 fn one_module_serves_every_extent() {

@@ -22,15 +22,19 @@ fn work(n: u64, form: Form) -> Work<VectorAdd> {
 #[test]
 fn every_case_of_every_family_is_right_under_every_timing() {
     let device = Device::cpu();
+    let full = std::env::var_os("WARPLINE_FULL").is_some();
+    let seeds = if full { 50 } else { 4 };
+    let mut runs = vec![(Timing::Eager, 7), (Timing::Late, 7)];
+    runs.extend((0..seeds).map(|seed| (Timing::Random, seed)));
     for family in registry() {
         for case in family.cases(&device.target()) {
             let work = case.unwrap();
-            for timing in Timing::ALL {
+            for &(timing, seed) in &runs {
                 let mut options = RunOptions::default();
                 options.timing = timing;
-                options.seed = 7;
+                options.seed = seed;
                 let what = format!(
-                    "{} {} {} {timing}",
+                    "{} {} {} {timing}, seed {seed}",
                     family.name(),
                     work.problem(),
                     work.config()
