@@ -157,6 +157,7 @@ fn barrier(s: &Sync) -> Option<BarRef> {
         | Sync::Inval { bar }
         | Sync::Arrive { bar, .. }
         | Sync::ExpectTx { bar, .. }
+        | Sync::CopyArrive { bar, .. }
         | Sync::Wait { bar, .. }
         | Sync::Test { bar, .. } => Some(*bar),
         _ => None,

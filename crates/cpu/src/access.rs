@@ -2,11 +2,13 @@
 
 use crate::machine::{Lockstep, lanes_of};
 use crate::memory::Buffer;
+use crate::order::Word;
 use crate::shadow::{Conflict, Who};
+use crate::shared::Use;
 use crate::stats::{bank_conflicts, dense, sectors};
 use std::ops::Range;
 use warpline_ir::{
-    Fault, FaultKind, LaneBytes, Lanes, Machine, Mask, Operand, Place, SharedAt, WARP,
+    Fault, FaultKind, LaneBytes, Lanes, Machine, Mask, MemoryOrder, Operand, Place, SharedAt, WARP,
 };
 
 /// How an access of lanes touches memory.
@@ -100,6 +102,7 @@ impl Lockstep<'_, '_> {
         &mut self,
         p: &Place,
         width: usize,
+        order: MemoryOrder,
         f: &mut dyn FnMut(usize, u64) -> u64,
     ) -> Result<Lanes<u64>, Fault> {
         let lanes = self.warp.active;
@@ -121,6 +124,12 @@ impl Lockstep<'_, '_> {
             out[lane] = old;
         }
         self.changed(changed);
+        self.order(order, |lane| {
+            Word::Shared(SharedAt {
+                cta: to.cta[lane],
+                byte: to.byte[lane],
+            })
+        });
         Ok(out)
     }
 
@@ -189,7 +198,7 @@ impl Lockstep<'_, '_> {
         let write = kind != Kind::Load;
         let over = |cta: u32, range: &Range<u32>| {
             let shared = &self.cluster.ctas[cta as usize].shared;
-            shared.in_flight(range, write)
+            shared.in_flight(range, Use::of(write))
         };
         if let Some(run) = &to.run
             && over(self.warp.cta, run).is_none()
@@ -211,10 +220,11 @@ impl Lockstep<'_, '_> {
         let (Some(shadow), Some(clock)) = (&mut self.cluster.shadow, &self.warp.clock) else {
             return Ok(());
         };
+        let strong = self.env.code.sites[self.site as usize].facts.strong;
         let who = |lane: usize| Who {
             clock,
             lane: lane as u8,
-            atomic: kind == Kind::Atomic,
+            atomic: kind == Kind::Atomic || strong,
         };
         let clear = to.run.as_ref().is_some_and(|run| {
             let write = kind != Kind::Load;
@@ -418,6 +428,7 @@ impl Lockstep<'_, '_> {
         addr: Operand,
         offset: i32,
         width: usize,
+        order: MemoryOrder,
         f: &mut dyn FnMut(usize, u64) -> u64,
     ) -> Result<Lanes<u64>, Fault> {
         let lanes = self.warp.active;
@@ -444,6 +455,7 @@ impl Lockstep<'_, '_> {
             out[lane] = old;
         }
         self.changed(changed);
+        self.order(order, |lane| Word::Global(at[lane]));
         self.count_global(lanes, &at, width, Kind::Atomic);
         Ok(out)
     }

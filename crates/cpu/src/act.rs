@@ -19,8 +19,14 @@ impl Lockstep<'_, '_> {
             Sync::Warp { mask } => self.warp_sync(mask),
             Sync::Init { bar, count } => self.init(&bar, count),
             Sync::Inval { bar } => self.inval(&bar),
-            Sync::Arrive { bar, count, tx, .. } => self.arrive(&bar, Some(count), tx),
-            Sync::ExpectTx { bar, tx } => self.arrive(&bar, None, Some(tx)),
+            Sync::Arrive {
+                bar,
+                count,
+                tx,
+                leave,
+                ..
+            } => self.arrive(&bar, Some(count), tx, leave),
+            Sync::ExpectTx { bar, tx } => self.arrive(&bar, None, Some(tx), false),
             Sync::Wait { bar, parity, .. } => self.wait(&bar, parity),
             Sync::Test { bar, parity, .. } => self.test(&bar, parity),
             Sync::NamedSync { bar, threads } => self.named(bar, threads, true),
@@ -31,6 +37,9 @@ impl Lockstep<'_, '_> {
             Sync::Fence(f) => self.fence(f),
             Sync::BulkCommit => self.bulk_commit(),
             Sync::BulkWait { pending, read } => self.bulk_wait(pending, read),
+            Sync::CopyCommit => self.copy_commit(),
+            Sync::CopyWait { pending } => self.copy_wait(pending),
+            Sync::CopyArrive { bar, counted } => self.copy_arrive(&bar, counted),
             Sync::WgmmaFence => self.wgmma_fence(),
             Sync::WgmmaCommit => self.wgmma_commit(),
             Sync::WgmmaWait { pending } => self.wgmma_wait(pending),
@@ -185,9 +194,12 @@ impl Lockstep<'_, '_> {
     fn fence(&mut self, f: Fence) -> Exec {
         let lanes = self.warp.active;
         match f {
-            Fence::ProxyAsyncShared => {
+            f if f.is_proxy_shared() => {
                 if let Some(s) = &mut self.cluster.shadow {
                     s.fence(self.warp.id, lanes);
+                }
+                if let Some(c) = &mut self.warp.clock {
+                    c.fence_streams(lanes);
                 }
             }
             Fence::MbarrierInit => {
@@ -198,14 +210,8 @@ impl Lockstep<'_, '_> {
                     i.fenced = true;
                 }
             }
-            // What passes through global memory is taken to pass at fences.
-            Fence::AcqRel(_) => {
-                if let (Some(g), Some(c)) = (&mut self.cluster.global, &mut self.warp.clock) {
-                    c.release(lanes, g);
-                    c.acquire(lanes, g);
-                }
-            }
-            Fence::ProxyAsyncGlobal => {}
+            Fence::AcqRel(scope) | Fence::Sc(scope) => self.fence_order(scope),
+            _ => {}
         }
         Ok(Step::Next)
     }

@@ -123,8 +123,19 @@ impl Mbarrier {
         self.check_bytes()
     }
 
-    /// Arrives; says whether the phase is complete.
-    pub(crate) fn arrive(&mut self, count: u32) -> Result<bool, Fault> {
+    /// Expects more arrivals in the current phase.
+    pub(crate) fn expect_more(&mut self, arrivals: u32) -> Result<(), Fault> {
+        self.arrivals += arrivals;
+        match self.arrivals {
+            0..=MAX_COUNT => Ok(()),
+            n => Err(barrier(format!(
+                "an mbarrier counts up to {MAX_COUNT} arrivals, not {n}"
+            ))),
+        }
+    }
+
+    /// Arrives, and leaves for good if asked to; says whether the phase is complete.
+    pub(crate) fn arrive(&mut self, count: u32, leave: bool) -> Result<bool, Fault> {
         if count > self.arrivals {
             return Err(barrier(format!(
                 "arrives {count} times at an mbarrier that expects {} more of {} arrivals in this phase",
@@ -132,6 +143,9 @@ impl Mbarrier {
             )));
         }
         self.arrivals -= count;
+        if leave {
+            self.count -= count;
+        }
         Ok(self.turn())
     }
 
@@ -252,7 +266,7 @@ mod tests {
         let mut b = live(1);
         assert!(!b.passes(0) && b.passes(1));
         b.expect(64).unwrap();
-        assert!(!b.arrive(1).unwrap());
+        assert!(!b.arrive(1, false).unwrap());
         assert!(!b.receive(32).unwrap());
         assert!(b.receive(32).unwrap());
         assert!(b.passes(0) && !b.passes(1));
@@ -263,13 +277,22 @@ mod tests {
         let mut b = live(1);
         assert!(!b.receive(64).unwrap());
         b.expect(64).unwrap();
-        assert!(b.arrive(1).unwrap());
+        assert!(b.arrive(1, false).unwrap());
+    }
+
+    #[test]
+    fn one_who_leaves_is_not_expected_again() {
+        let mut b = live(2);
+        assert!(!b.arrive(1, true).unwrap());
+        assert!(b.arrive(1, false).unwrap());
+        assert!(b.arrive(1, false).unwrap());
+        assert!(b.arrive(2, true).is_err());
     }
 
     #[test]
     fn too_many_arrivals_and_bytes_are_faults() {
         let mut b = live(2);
-        assert!(b.arrive(3).is_err());
+        assert!(b.arrive(3, false).is_err());
         assert!(b.expect(1 << 20).is_err());
         assert!(Mbarrier::new(None).check_live().is_err());
         b.end().unwrap();

@@ -1,11 +1,12 @@
 //! The CTAs of one cluster: what their warps share.
 
 use crate::barrier::{Mbarrier, Meeting, Passing};
-use crate::clock::{Clock, Threads, WarpClock};
+use crate::clock::{Threads, WarpClock};
 use crate::engine::Engines;
 use crate::env::Env;
+use crate::order::Released;
 use crate::shadow::Shadow;
-use crate::shared::Shared;
+use crate::shared::{Shared, Use};
 use crate::warp::{Status, Waiting, Warp};
 use warpline_ir::Span;
 
@@ -20,8 +21,8 @@ pub(crate) struct Cluster {
     pub(crate) meeting: Meeting,
     /// Who touched what, where races are looked for.
     pub(crate) shadow: Option<Shadow>,
-    /// What was released through global memory, where races are looked for.
-    pub(crate) global: Option<Clock>,
+    /// What was released through words of memory, where races are looked for.
+    pub(crate) released: Option<Released>,
     /// Numbers its threads.
     pub(crate) threads: Threads,
     /// Has anything happened that a waiting warp may wait for?
@@ -91,7 +92,9 @@ impl Cluster {
             shadow: env
                 .races
                 .then(|| Shadow::new(&threads, kernel.shared_bytes as usize, env.code.sites.len())),
-            global: env.races.then(|| Clock::new(&threads)),
+            released: env
+                .races
+                .then(|| Released::new(&threads, env.clusters() == 1)),
             threads,
             stirred: false,
             progress: 0,
@@ -120,6 +123,9 @@ impl Cluster {
                 pending,
                 read,
             } => self.engines.groups[warp.id as usize].passed(lane, pending, read),
+            Waiting::Copies { lane, past } => {
+                !self.engines.lane_copies[warp.id as usize].is_open(lane, past)
+            }
             Waiting::Wgmma { done } => self.engines.products_of(warp).done >= done,
             Waiting::Registers { wanted, .. } => cta.free_registers >= wanted,
         }
@@ -138,10 +144,10 @@ impl Cluster {
     }
 
     /// Work is no longer in flight over a run of shared memory.
-    pub(crate) fn unclaim(&mut self, span: Span, write: bool) {
+    pub(crate) fn unclaim(&mut self, span: Span, how: Use) {
         if let Span::Shared(at, len) = span {
             let shared = &mut self.ctas[at.cta as usize].shared;
-            shared.unclaim(&(at.byte..at.byte + len), write);
+            shared.unclaim(&(at.byte..at.byte + len), how);
         }
     }
 

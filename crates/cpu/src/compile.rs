@@ -90,6 +90,10 @@ pub(crate) struct Code<'k> {
     pub(crate) sites: Vec<OpSite<'k>>,
     /// Does any role move registers?
     pub(crate) moves_registers: bool,
+    /// Do lanes copy by themselves?
+    pub(crate) copies: bool,
+    /// Are there fences that order relaxed accesses?
+    pub(crate) fences: bool,
     /// Do CTAs speak with each other through global memory?
     pub(crate) communicates: bool,
     /// Something that is used and was never declared; the builder makes none.
@@ -119,6 +123,8 @@ pub(crate) fn compile(kernel: &Kernel) -> Code<'_> {
         roles: Vec::new(),
         sites: Vec::new(),
         moves_registers: false,
+        copies: false,
+        fences: false,
         communicates: kernel.co_resident,
         undeclared: None,
     };
@@ -241,6 +247,8 @@ impl<'k> Compiler<'k, '_> {
         self.used.extend(seen.regs);
         self.wgmma |= seen.wgmma;
         self.code.moves_registers |= seen.moves_registers;
+        self.code.copies |= seen.copies;
+        self.code.fences |= seen.fences;
         self.code.communicates |= seen.communicates;
         let undeclared = &mut self.code.undeclared;
         *undeclared = undeclared.take().or(seen.undeclared);

@@ -8,11 +8,13 @@ use crate::cluster::Cluster;
 use crate::compile::RoleCode;
 use crate::engine::{Copy, Piece};
 use crate::env::Env;
+use crate::lane_copies::landed;
+use crate::shared::Use;
 use crate::stats::Counters;
 use crate::warp::{Registers, Warp};
 use std::collections::VecDeque;
 use warpline_ir::job::WgmmaJob;
-use warpline_ir::{BarAt, Done, Engine, Fault, FaultKind, RegId, Span};
+use warpline_ir::{BarAt, Done, Engine, Fault, FaultKind, Job, RegId, Span};
 
 /// A fault of work in flight, and the warp and op that issued it.
 #[derive(Debug)]
@@ -44,7 +46,12 @@ pub(crate) fn step_copy(
         registers: None,
         mode: Mode::Direct,
         arrival: match c.job.done() {
-            Done::Bytes(bar) => Some((bar, c.warp, c.site)),
+            Done::Bytes(bar) => Some(Arrival {
+                bar,
+                warp: c.warp,
+                site: c.site,
+                combines: c.job.combines(),
+            }),
             _ => None,
         },
     };
@@ -66,18 +73,18 @@ pub(crate) fn step_copy(
                 .job
                 .complete(piece as u32, &mut port)
                 .map_err(|f| failed(f, &c))?;
-            match c.job.done() {
-                Done::Bytes(bar) => {
-                    counters.bytes.bulk_load += u64::from(bytes);
-                    let b = &mut cluster.ctas[bar.cta as usize].bars[bar.slot as usize];
-                    if let (Some(p), Some(clock)) = (&mut b.passing, &c.clock) {
-                        p.came.join(clock);
-                    }
-                    b.check_live()
-                        .and_then(|()| b.receive(bytes))
-                        .map_err(|f| failed(f, &c))?;
+            *counter(&c.job, counters) += u64::from(bytes);
+            if let (Job::Copy(job), Some(number)) = (&c.job, c.stream) {
+                landed(cluster, job, piece as u32, (number, c.warp, c.site))?;
+            }
+            if let Done::Bytes(bar) = c.job.done() {
+                let b = &mut cluster.ctas[bar.cta as usize].bars[bar.slot as usize];
+                if let (Some(p), Some(clock)) = (&mut b.passing, &c.clock) {
+                    p.came.join(clock);
                 }
-                _ => counters.bytes.bulk_store += u64::from(bytes),
+                b.check_live()
+                    .and_then(|()| b.receive(bytes))
+                    .map_err(|f| failed(f, &c))?;
             }
         }
         Piece::Done => {}
@@ -86,14 +93,37 @@ pub(crate) fn step_copy(
     Ok(())
 }
 
+/// How a job uses the memory it writes.
+pub(crate) fn written(job: &Job) -> Use {
+    if job.combines() {
+        Use::Combine
+    } else {
+        Use::Write
+    }
+}
+
+/// The counter of the bytes that a job moves.
+fn counter<'c>(job: &Job, counters: &'c mut Counters) -> &'c mut u64 {
+    let bytes = &mut counters.bytes;
+    match (job, job.done()) {
+        (Job::Copy(_), _) => &mut bytes.lane_copy,
+        (Job::Remote(_), _) => &mut bytes.peer_store,
+        (Job::Bulk(j), _) if j.is_sent() => &mut bytes.peer_store,
+        (_, Done::Bytes(_)) => &mut bytes.bulk_load,
+        _ => &mut bytes.bulk_store,
+    }
+}
+
 /// Gives up what a copy no longer needs, and keeps it if anything is left to do.
 fn finish_copy(cluster: &mut Cluster, at: usize, c: Copy, was_read: bool) {
     let (read, done) = (c.is_read() && !was_read, c.is_done());
     if read {
-        c.job.reads(&mut |s| cluster.unclaim(s, false));
+        c.job.reads(&mut |s| cluster.unclaim(s, Use::Read));
     }
-    if done {
-        c.job.writes(&mut |s| cluster.unclaim(s, true));
+    // What lanes copy is given up piece by piece.
+    if done && c.stream.is_none() {
+        let how = written(&c.job);
+        c.job.writes(&mut |s| cluster.unclaim(s, how));
     }
     if let Some(number) = c.group {
         cluster.engines.groups[c.warp as usize].advance(number, read, done);
@@ -124,7 +154,7 @@ pub(crate) fn step_product(
             continue;
         };
         counters.wgmma_flops += job.flops();
-        job.reads(&mut |s| cluster.unclaim(s, false));
+        job.reads(&mut |s| cluster.unclaim(s, Use::Read));
         let mut port = Port {
             env,
             cluster,
@@ -173,8 +203,17 @@ struct Port<'a, 'k> {
     cluster: &'a mut Cluster,
     registers: Option<(&'a mut Registers, &'a RoleCode<'k>)>,
     mode: Mode<'a>,
-    /// The barrier that what is written arrives on; the issuing warp and op.
-    arrival: Option<(BarAt, u32, u32)>,
+    arrival: Option<Arrival>,
+}
+
+/// Where what is written arrives, and who sent it.
+#[derive(Clone, Copy)]
+struct Arrival {
+    bar: BarAt,
+    /// The issuing warp and op.
+    warp: u32,
+    site: u32,
+    combines: bool,
 }
 
 impl Port<'_, '_> {
@@ -225,12 +264,11 @@ impl Engine for Port<'_, '_> {
             Span::Shared(at, _) => {
                 let cta = &mut self.cluster.ctas[at.cta as usize];
                 cta.shared.put(at.byte, data);
-                if let (Some(shadow), Some((bar, warp, site))) =
-                    (&mut self.cluster.shadow, self.arrival)
-                {
+                if let (Some(shadow), Some(a)) = (&mut self.cluster.shadow, self.arrival) {
+                    let bar = a.bar;
                     let phase = self.cluster.ctas[bar.cta as usize].bars[bar.slot as usize].phase;
                     let thread = self.cluster.threads.barrier(bar.cta, bar.slot);
-                    let record = shadow.engine(thread, phase, site, warp);
+                    let record = shadow.engine(thread, phase, a.site, a.warp, a.combines);
                     let range = at.byte..at.byte + data.len() as u32;
                     shadow.wrote(record, ALL_LANES, at.cta, &range);
                 }

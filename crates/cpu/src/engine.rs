@@ -7,10 +7,11 @@
 
 use crate::clock::{Clock, Threads};
 use crate::groups::Groups;
+use crate::lane_copies::LaneCopies;
 use crate::warp::Warp;
 use std::collections::VecDeque;
 use warpline_ir::job::WgmmaJob;
-use warpline_ir::{Done, Job, SharedAt, Span};
+use warpline_ir::{BarAt, Done, Job, SharedAt, Span};
 
 /// What is in flight in a cluster.
 #[derive(Debug)]
@@ -19,6 +20,8 @@ pub(crate) struct Engines {
     pub(crate) copies: Vec<Copy>,
     /// Bulk groups, by warp of the cluster.
     pub(crate) groups: Vec<Groups>,
+    /// What lanes copy by themselves, by warp of the cluster.
+    pub(crate) lane_copies: Vec<LaneCopies>,
     /// wgmmas, by warpgroup of the cluster.
     pub(crate) products: Vec<Products>,
     warps: u32,
@@ -38,6 +41,8 @@ pub(crate) struct Copy {
     pub(crate) site: u32,
     /// The bulk group it belongs to.
     pub(crate) group: Option<u64>,
+    /// Its number among the copies by lanes of its warp, if it is one.
+    pub(crate) stream: Option<u32>,
     /// What the issuer knew.
     pub(crate) clock: Option<Box<Clock>>,
     pub(crate) pieces: Vec<Piece>,
@@ -58,6 +63,14 @@ impl Copy {
     /// Does it read in one step and write in another?
     pub(crate) fn two_steps(&self) -> bool {
         self.group.is_some()
+    }
+
+    /// Is it one of a lane's own copies below a number?
+    pub(crate) fn is_of_lane(&self, lane: u32, past: u32) -> bool {
+        let Done::CopyGroup { lanes } = self.job.done() else {
+            return false;
+        };
+        lanes >> lane & 1 == 1 && self.stream.is_some_and(|n| n < past)
     }
 
     /// Are all sources read?
@@ -119,6 +132,7 @@ impl Engines {
         Self {
             copies: Vec::new(),
             groups: (0..t.all_warps()).map(|_| Groups::default()).collect(),
+            lane_copies: (0..t.all_warps()).map(|_| LaneCopies::default()).collect(),
             products: (0..groups).map(|_| Products::default()).collect(),
             warps: t.warps,
             issued: 0,
@@ -156,6 +170,10 @@ impl Engines {
             }
             _ => None,
         };
+        let stream = match job.done() {
+            Done::CopyGroup { lanes } => Some(self.lane_copies[warp.id as usize].issue(lanes)),
+            _ => None,
+        };
         let pieces = (0..job.pieces()).map(|_| Piece::Issued).collect();
         self.copies.push(Copy {
             number: self.issued,
@@ -163,6 +181,7 @@ impl Engines {
             warp: warp.id,
             site,
             group,
+            stream,
             clock,
             pieces,
         });
@@ -206,11 +225,9 @@ impl Engines {
 
     /// The warp and the op that issued work over a byte, which an access conflicts with.
     pub(crate) fn over(&self, at: SharedAt, write: bool) -> Option<(u32, u32)> {
-        // Work is in flight over whole 16-byte chunks.
-        let chunk = at.byte / 16 * 16;
         self.find(write, |s| match s {
             Span::Shared(from, len) => {
-                from.cta == at.cta && from.byte < chunk + 16 && chunk < from.byte + len
+                from.cta == at.cta && (from.byte..from.byte + len).contains(&at.byte)
             }
             Span::Global(..) => false,
         })
@@ -247,6 +264,12 @@ impl Engines {
         let per_cta = self.warps.div_ceil(4);
         let group = group as u32;
         group / per_cta * self.warps + group % per_cta * 4
+    }
+
+    /// Does an arrival on a barrier wait for a copy by lanes?
+    pub(crate) fn arrives(&self, copy: &Copy, bar: BarAt) -> bool {
+        let copies = &self.lane_copies[copy.warp as usize];
+        copy.stream.is_some_and(|n| copies.arrives(bar, n))
     }
 
     /// Does a wait on a warp's bulk groups need a copy?

@@ -76,6 +76,7 @@ impl<'k> Env<'k> {
                 ctas: kernel.cluster_size(),
                 warps: kernel.warps(),
                 bars,
+                streams: code.copies,
             },
             sms,
             code,

@@ -93,6 +93,13 @@ pub enum WaitOn {
         /// Groups that may stay open.
         pending: u32,
     },
+    /// Copies that one lane has issued by itself.
+    Copies {
+        /// The lane.
+        lane: u32,
+        /// Copies that are not done.
+        open: u32,
+    },
     /// A wgmma that not all four warps of the warpgroup have issued.
     Wgmma {
         /// Warps of the warpgroup that have issued it.
@@ -165,6 +172,9 @@ impl fmt::Display for WaitOn {
                 f,
                 "waits until at most {pending} bulk groups of lane {lane} are open"
             ),
+            WaitOn::Copies { lane, open } => {
+                write!(f, "waits for copies of lane {lane}: {open} are not done")
+            }
             WaitOn::Wgmma { issued } => write!(
                 f,
                 "waits for a wgmma that {issued} of the 4 warps of its warpgroup have issued"

@@ -1,10 +1,9 @@
 //! What the executor reads in an op's effects, before it runs.
 
 use std::collections::HashSet;
-use warpline_ir::ops::memory::LoadCache;
 use warpline_ir::{
-    Access, At, BarRef, Completion, Effects, Kernel, Memory, Op, Operand, Proxy, RegId, Scope,
-    Sync, TileId, Touch, Type,
+    Access, At, BarRef, Completion, Effects, Fence, Kernel, Memory, Op, Operand, Proxy, RegId,
+    Scope, Sync, TileId, Touch, Type,
 };
 
 /// What the executor wants to know of an op beforehand.
@@ -14,6 +13,10 @@ pub(crate) struct Facts {
     pub(crate) visible: bool,
     /// Does it write memory without reading it?
     pub(crate) only_writes: bool,
+    /// Does it read memory in one step, and never write it?
+    pub(crate) only_reads: bool,
+    /// Does it race with no other strong access, without being an atomic?
+    pub(crate) strong: bool,
     /// Is it there to be run again until something changes?
     pub(crate) polls: bool,
     /// Does it reach into another CTA of the cluster?
@@ -31,6 +34,10 @@ pub(crate) struct Seen<'k> {
     pub(crate) wgmma: bool,
     /// Does it move registers?
     pub(crate) moves_registers: bool,
+    /// Do its lanes copy by themselves?
+    pub(crate) copies: bool,
+    /// Is it a fence that makes releases and acquires of relaxed accesses?
+    pub(crate) fences: bool,
     /// Does it speak to other CTAs through global memory?
     pub(crate) communicates: bool,
     /// Something it uses that the kernel does not declare.
@@ -46,15 +53,24 @@ impl<'k> Seen<'k> {
             facts: Facts::default(),
             wgmma: false,
             moves_registers: false,
+            copies: false,
+            fences: false,
             communicates: false,
             undeclared: None,
         };
         op.effects(&mut seen);
-        seen.facts.polls = match op {
-            Op::Nanosleep(_) => true,
-            Op::Load(load) => load.cache == LoadCache::Volatile,
-            _ => false,
-        };
+        let facts = &mut seen.facts;
+        match op {
+            Op::Nanosleep(_) => facts.polls = true,
+            Op::Load(load) => {
+                facts.strong = load.cache.is_volatile();
+                facts.polls = facts.strong;
+            }
+            Op::Store(store) => facts.strong = store.cache.volatile,
+            Op::StrongLoad(_) => facts.only_reads = true,
+            Op::StrongStore(_) => facts.only_writes = true,
+            _ => {}
+        }
         seen
     }
 
@@ -109,6 +125,7 @@ impl Effects for Seen<'_> {
         self.facts.visible = true;
         self.facts.only_writes |= t.proxy == Proxy::Generic && t.access == Access::Write;
         self.wgmma |= t.proxy == Proxy::Wgmma;
+        self.copies |= t.completion == Completion::CopyGroup;
         self.facts.remote |= self.place(t) || t.multicast.is_some();
         let global = matches!(
             t.memory,
@@ -130,6 +147,7 @@ impl Effects for Seen<'_> {
             }
             Sync::Init { bar, .. }
             | Sync::Inval { bar }
+            | Sync::CopyArrive { bar, .. }
             | Sync::Wait { bar, .. }
             | Sync::Test { bar, .. } => self.bar(bar),
             Sync::NamedSync { bar, .. } | Sync::NamedArrive { bar, .. } => {
@@ -137,6 +155,7 @@ impl Effects for Seen<'_> {
             }
             _ => {}
         }
+        self.fences |= matches!(s, Sync::Fence(Fence::AcqRel(_) | Fence::Sc(_)));
         self.moves_registers |= matches!(s, Sync::SetMaxRegs { .. });
     }
 
@@ -144,6 +163,6 @@ impl Effects for Seen<'_> {
 
     fn orders(&mut self, scope: Scope) {
         self.facts.visible = true;
-        self.communicates |= scope == Scope::Gpu;
+        self.communicates |= scope >= Scope::Gpu;
     }
 }

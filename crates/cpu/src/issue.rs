@@ -5,8 +5,10 @@
 //! order and fences are judged at issue, and data are moved at completion.
 
 use crate::clock::{ALL_LANES, Clock};
+use crate::complete::written;
 use crate::machine::Lockstep;
 use crate::shadow::{Conflict, Who};
+use crate::shared::Use;
 use std::ops::Range;
 use warpline_ir::{Done, Fault, FaultKind, Job, SharedAt, Span};
 
@@ -14,11 +16,20 @@ use warpline_ir::{Done, Fault, FaultKind, Job, SharedAt, Span};
 struct Run {
     cta: u32,
     range: Range<u32>,
-    write: bool,
+    how: Use,
+}
+
+impl Run {
+    fn writes(&self) -> bool {
+        self.how != Use::Read
+    }
 }
 
 impl Lockstep<'_, '_> {
     pub(crate) fn issue(&mut self, job: Job) -> Result<(), Fault> {
+        if let Job::Copy(job) = job {
+            return self.issue_copy(job);
+        }
         let runs = self.runs(&job)?;
         let lane = self.issuer(&job);
         if let Done::Bytes(bar) = job.done() {
@@ -26,12 +37,12 @@ impl Lockstep<'_, '_> {
             self.check_bar(bar, lane)?;
         }
         for r in &runs {
-            self.check_run(r, lane)?;
+            self.check_run(r, lane, job.is_async_proxy())?;
         }
         self.mark_reads(&job, &runs, lane);
         for r in &runs {
             let shared = &mut self.cluster.ctas[r.cta as usize].shared;
-            shared.claim(&r.range, r.write);
+            shared.claim(&r.range, r.how);
         }
         self.cluster.progress += 1;
         self.submitted = true;
@@ -61,17 +72,17 @@ impl Lockstep<'_, '_> {
     /// The shared memory a job touches, inside the CTAs it names.
     fn runs(&mut self, job: &Job) -> Result<Vec<Run>, Fault> {
         let mut runs = Vec::new();
-        let mut add = |span: Span, write: bool| {
+        let mut add = |span: Span, how: Use| {
             if let Span::Shared(SharedAt { cta, byte }, len) = span {
                 runs.push(Run {
                     cta,
                     range: byte..byte.saturating_add(len),
-                    write,
+                    how,
                 });
             }
         };
-        job.reads(&mut |s| add(s, false));
-        job.writes(&mut |s| add(s, true));
+        job.reads(&mut |s| add(s, Use::Read));
+        job.writes(&mut |s| add(s, written(job)));
         for r in &runs {
             self.check_here(r.cta)?;
             let shared = &self.cluster.ctas[r.cta as usize].shared;
@@ -88,11 +99,12 @@ impl Lockstep<'_, '_> {
         Ok(runs)
     }
 
-    fn check_run(&mut self, r: &Run, lane: u8) -> Result<(), Fault> {
-        let verb = if r.write { "writes" } else { "reads" };
+    fn check_run(&mut self, r: &Run, lane: u8, async_proxy: bool) -> Result<(), Fault> {
+        let write = r.writes();
+        let verb = if write { "writes" } else { "reads" };
         let shared = &self.cluster.ctas[r.cta as usize].shared;
-        if let Some(byte) = shared.in_flight(&r.range, r.write) {
-            let text = self.flight_text(r.cta, byte, verb, r.write);
+        if let Some(byte) = shared.in_flight(&r.range, r.how) {
+            let text = self.flight_text(r.cta, byte, verb, write);
             return Err(Fault::new(FaultKind::Race, text));
         }
         let (Some(shadow), Some(clock)) = (&self.cluster.shadow, &self.warp.clock) else {
@@ -101,13 +113,16 @@ impl Lockstep<'_, '_> {
         let who = Who {
             clock,
             lane,
-            atomic: false,
+            atomic: r.how == Use::Combine,
         };
-        let found = match r.write {
+        let found = match write {
             true => shadow.check_write(&who, r.cta, &r.range),
             false => shadow.check_read(&who, r.cta, &r.range),
         };
-        let unfenced = shadow.unfenced(r.cta, &r.range, r.write);
+        let unfenced = match async_proxy {
+            true => shadow.unfenced(&who, r.cta, &r.range, write),
+            false => None,
+        };
         match (found, unfenced) {
             (Some(c), _) => Err(self.race(None, verb, &c)),
             (None, Some(c)) => Err(self.unfenced(verb, &c)),
@@ -118,14 +133,16 @@ impl Lockstep<'_, '_> {
     #[cold]
     fn unfenced(&mut self, verb: &str, c: &Conflict) -> Fault {
         self.other = Some((c.with.warp, c.with.site));
-        Fault::new(
-            FaultKind::MissingProxyFence,
-            format!(
-                "{verb} {} through the async proxy; the thread that {} it has not run fence.proxy.async since",
-                self.env.byte_name(c.byte),
-                if c.wrote { "wrote" } else { "read" }
-            ),
-        )
+        let byte = self.env.byte_name(c.byte);
+        let why = if self.cluster.threads.is_stream(c.with.thread) {
+            "no thread has run fence.proxy.async since the copy that wrote it was waited for"
+        } else if c.wrote {
+            "the thread that wrote it has not run fence.proxy.async since"
+        } else {
+            "the thread that read it has not run fence.proxy.async since"
+        };
+        let text = format!("{verb} {byte} through the async proxy; {why}");
+        Fault::new(FaultKind::MissingProxyFence, text)
     }
 
     /// Notes the bytes that a job reads: they stay read until the wait that covers it.
@@ -143,16 +160,18 @@ impl Lockstep<'_, '_> {
                 threads.wgmma(self.warp.id),
                 self.warp.wgmma.as_ref().map_or(0, |w| w.issued),
             ),
-            Done::BulkGroup { .. } | Done::Nobody => (threads.bulk(self.warp.id), self.warp.copies),
+            Done::BulkGroup { .. } | Done::CopyGroup { .. } | Done::Nobody => {
+                (threads.bulk(self.warp.id), self.warp.copies)
+            }
         };
         shadow.tidy();
-        let record = shadow.engine(thread, number, self.site, self.warp.id);
+        let record = shadow.engine(thread, number, self.site, self.warp.id, false);
         let who = Who {
             clock,
             lane,
             atomic: false,
         };
-        for r in runs.iter().filter(|r| !r.write) {
+        for r in runs.iter().filter(|r| !r.writes()) {
             shadow.read(&who, record, ALL_LANES, r.cta, &r.range);
         }
     }

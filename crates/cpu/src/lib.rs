@@ -43,6 +43,14 @@
 //! only after its thread's `fence.mbarrier_init` and a barrier of threads. A
 //! CTA whose warps have all returned has left at once.
 //!
+//! What a lane copies by itself (`cp.async`) it sees after its wait, others
+//! after a barrier behind that wait, and an engine after a proxy fence of
+//! anyone in between. A release hands on what came before it through the word
+//! it writes, to an acquire that reads the word within each other's scope;
+//! relaxed accesses do so with fences around them. In a grid of several
+//! clusters all words of global memory are one word at the scope of the GPU,
+//! as what passes through other clusters is not followed.
+//!
 //! # Determinism
 //!
 //! The result is a function of kernel, launch, timing, seed and SMs. Clusters
@@ -82,10 +90,12 @@ mod error;
 mod facts;
 mod groups;
 mod issue;
+mod lane_copies;
 mod machine;
 mod mbarrier;
 mod memory;
 mod options;
+mod order;
 mod report;
 mod residency;
 mod rng;

@@ -10,8 +10,8 @@ use crate::stats::Counters;
 use crate::warp::{Waiting, Warp};
 use warpline_ir::{
     At, Axis, BarAt, BarRef, Exec, Fault, FaultKind, Job, Lane, LaneBytes, Lanes, Machine, Mask,
-    Operand, ParamId, Place, RegId, SharedAt, Special, Sync, TensorMapValue, TileLayout, View,
-    WARP,
+    MemoryOrder, Operand, ParamId, Place, RegId, SharedAt, Special, Sync, TensorMapValue,
+    TileLayout, View, WARP,
 };
 
 /// A warp that runs, and all it can reach.
@@ -212,8 +212,7 @@ impl Machine for Lockstep<'_, '_> {
     fn special(&mut self, s: Special) -> Lanes<u64> {
         let (w, env) = (&*self.warp, self.env);
         let cta = &self.cluster.ctas[w.cta as usize];
-        let x = Axis::X.index();
-        let clusters = |i: usize| u64::from(env.grid[i] / env.kernel.cluster[i]);
+        let side = |a: Axis| env.kernel.cluster[a.index()];
         let all = |x: u64| [x; WARP];
         match s {
             Special::Tid => std::array::from_fn(|l| u64::from(w.index) * WARP as u64 + l as u64),
@@ -223,9 +222,12 @@ impl Machine for Lockstep<'_, '_> {
             Special::GridDim(a) => all(u64::from(env.grid[a.index()])),
             Special::ClusterRank => all(u64::from(w.cta)),
             Special::ClusterSize => all(u64::from(env.kernel.cluster_size())),
-            Special::ClusterId => all(u64::from(cta.id[x] / env.kernel.cluster[x])),
-            Special::GridClusters => all(clusters(x)),
+            Special::ClusterCtaId(a) => all(u64::from(cta.id[a.index()] % side(a))),
+            Special::ClusterDim(a) => all(u64::from(side(a))),
+            Special::ClusterId(a) => all(u64::from(cta.id[a.index()] / side(a))),
+            Special::GridClusters(a) => all(u64::from(env.grid[a.index()] / side(a))),
             Special::SmId => all(cta.number % u64::from(env.sms.max(1))),
+            Special::SmCount => all(u64::from(env.sms.max(1))),
             Special::Clock => all(self.now & u64::from(u32::MAX)),
             Special::GlobalTimer => all(self.now),
         }
@@ -260,11 +262,12 @@ impl Machine for Lockstep<'_, '_> {
         &mut self,
         at: &At,
         width: usize,
+        order: MemoryOrder,
         f: &mut dyn FnMut(usize, u64) -> u64,
     ) -> Result<Lanes<u64>, Fault> {
         match at {
-            At::Shared(p) => self.atomic_shared(p, width, f),
-            At::Global { addr, offset } => self.atomic_global(*addr, *offset, width, f),
+            At::Shared(p) => self.atomic_shared(p, width, order, f),
+            At::Global { addr, offset } => self.atomic_global(*addr, *offset, width, order, f),
         }
     }
 

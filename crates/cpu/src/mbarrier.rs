@@ -46,7 +46,7 @@ impl Lockstep<'_, '_> {
     }
 
     /// A barrier that this lane may use.
-    fn live_bar(&mut self, bar: &BarRef, lane: usize) -> Result<BarAt, Fault> {
+    pub(crate) fn live_bar(&mut self, bar: &BarRef, lane: usize) -> Result<BarAt, Fault> {
         let at = self.resolve_bar(bar, lane)?;
         self.check_bar(at, lane)?;
         Ok(at)
@@ -86,6 +86,7 @@ impl Lockstep<'_, '_> {
         bar: &BarRef,
         count: Option<Operand>,
         tx: Option<Operand>,
+        leave: bool,
     ) -> Exec {
         let lanes = self.warp.active;
         // All lanes of one instruction are released together.
@@ -103,7 +104,7 @@ impl Lockstep<'_, '_> {
             }
             let done = b
                 .expect(tx)
-                .and_then(|()| count.map_or(Ok(false), |n| b.arrive(n)));
+                .and_then(|()| count.map_or(Ok(false), |n| b.arrive(n, leave)));
             self.named_fault(done, at, lane)?;
         }
         if let (Some(c), Some(_)) = (&mut self.warp.clock, count) {

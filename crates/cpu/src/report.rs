@@ -101,6 +101,10 @@ fn on(env: &Env<'_>, r: &Resident, w: &Warp) -> WaitOn {
             warps: r.cluster.meeting.threads / 32,
         },
         Waiting::Bulk { lane, pending, .. } => WaitOn::BulkGroup { lane, pending },
+        Waiting::Copies { lane, .. } => WaitOn::Copies {
+            lane,
+            open: r.cluster.engines.lane_copies[w.id as usize].open_of(lane),
+        },
         Waiting::Wgmma { .. } => WaitOn::Wgmma {
             issued: r.cluster.engines.products_of(w).issued(),
         },

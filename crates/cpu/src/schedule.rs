@@ -474,7 +474,7 @@ fn needed(cluster: &Cluster, w: &Warp, on: &Waiting) -> Option<(u64, Work)> {
     let copies = e.copies.iter().enumerate();
     match *on {
         Waiting::Mbarrier { bar, .. } => copies
-            .filter(|(_, c)| c.job.done() == Done::Bytes(bar))
+            .filter(|(_, c)| c.job.done() == Done::Bytes(bar) || e.arrives(c, bar))
             .map(|(at, c)| (c.number, Work::Copy { at, read: false }))
             .next(),
         Waiting::Bulk {
@@ -484,6 +484,10 @@ fn needed(cluster: &Cluster, w: &Warp, on: &Waiting) -> Option<(u64, Work)> {
         } => copies
             .filter(|(_, c)| e.bulk_needs(c, w.id, lane, pending, read))
             .map(|(at, c)| (c.number, Work::Copy { at, read }))
+            .next(),
+        Waiting::Copies { lane, past } => copies
+            .filter(|(_, c)| c.warp == w.id && c.is_of_lane(lane, past))
+            .map(|(at, c)| (c.number, Work::Copy { at, read: false }))
             .next(),
         Waiting::Wgmma { .. } => {
             let (group, products) = e.products_of_warp(w);

@@ -129,14 +129,21 @@ impl Shadow {
     }
 
     /// The record of an access by an engine, for an op that `warp` issued.
-    pub(crate) fn engine(&mut self, thread: u32, clock: u32, site: u32, warp: u32) -> u32 {
+    pub(crate) fn engine(
+        &mut self,
+        thread: u32,
+        clock: u32,
+        site: u32,
+        warp: u32,
+        atomic: bool,
+    ) -> u32 {
         self.record(Touched {
             thread,
             clock,
             site,
             warp,
             fence: 0,
-            atomic: false,
+            atomic,
         })
     }
 
@@ -282,20 +289,27 @@ impl Shadow {
 
     /// A generic access to these bytes that an engine must not meet: a write,
     /// or, if the engine writes, a read, whose thread has run no proxy fence since.
-    pub(crate) fn unfenced(&self, cta: u32, range: &Range<u32>, write: bool) -> Option<Conflict> {
+    pub(crate) fn unfenced(
+        &self,
+        who: &Who<'_>,
+        cta: u32,
+        range: &Range<u32>,
+        write: bool,
+    ) -> Option<Conflict> {
         let cells = &self.cells[cta as usize];
         let found = |marks: &[Mark], wrote: bool| {
-            let bad = |m| self.each(m).find(|&m| !self.is_fenced(m));
+            let bad = |m| self.each(m).find(|&m| !self.is_fenced(who, m));
             Self::first_bad(marks, range, bad).map(|(m, byte)| self.conflict(m, wrote, byte))
         };
         found(&cells.write, true).or_else(|| found(&cells.read, false).filter(|_| write))
     }
 
-    /// Has the thread of an access run a proxy fence since? Engines need none.
-    fn is_fenced(&self, m: Mark) -> bool {
+    /// Has the thread of an access run a proxy fence since? For what lanes
+    /// copied, has any who knew of it? Engines need none.
+    fn is_fenced(&self, who: &Who<'_>, m: Mark) -> bool {
         let r = &self.records[(m >> LANE_BITS) as usize];
         let Some((_, last)) = self.fences.get(r.thread as usize) else {
-            return true;
+            return who.clock.is_fenced(who.lane, &self.moment(m));
         };
         let lane = (m & ((1 << LANE_BITS) - 1)) as usize;
         // Which of several lanes it was is not known: any of them will do.
@@ -435,6 +449,7 @@ mod tests {
         ctas: 1,
         warps: 3,
         bars: 0,
+        streams: false,
     };
 
     fn who(clock: &WarpClock, lane: u8) -> Who<'_> {
@@ -501,16 +516,16 @@ mod tests {
         write(&mut s, &who(&w, 0), 1, 0..4);
         write(&mut s, &who(&w, 1), 1, 4..8);
         s.fence(0, 0b01);
-        assert_eq!(s.unfenced(0, &(0..4), false), None);
-        assert_eq!(s.unfenced(0, &(0..8), false).unwrap().byte, 4);
+        assert_eq!(s.unfenced(&who(&w, 0), 0, &(0..4), false), None);
+        assert_eq!(s.unfenced(&who(&w, 0), 0, &(0..8), false).unwrap().byte, 4);
         write(&mut s, &who(&w, 0), 1, 0..4);
-        assert_eq!(s.unfenced(0, &(0..4), false).unwrap().byte, 0);
+        assert_eq!(s.unfenced(&who(&w, 0), 0, &(0..4), false).unwrap().byte, 0);
         read(&mut s, &who(&w, 2), 2, 16..20);
-        assert_eq!(s.unfenced(0, &(16..20), false), None);
-        let c = s.unfenced(0, &(16..20), true).unwrap();
+        assert_eq!(s.unfenced(&who(&w, 0), 0, &(16..20), false), None);
+        let c = s.unfenced(&who(&w, 0), 0, &(16..20), true).unwrap();
         assert_eq!((c.byte, c.wrote), (16, false));
         s.fence(0, u32::MAX);
-        assert_eq!(s.unfenced(0, &(0..64), true), None);
+        assert_eq!(s.unfenced(&who(&w, 0), 0, &(0..64), true), None);
     }
 
     #[test]
@@ -528,7 +543,7 @@ mod tests {
             (
                 s.check_write(&who(&w[2], 0), 0, &(0..32)),
                 s.check_read(&who(&w[1], 0), 0, &(32..64)),
-                s.unfenced(0, &(0..64), true),
+                s.unfenced(&who(&w[0], 0), 0, &(0..64), true),
             )
         };
         let before = ask(&s);

@@ -50,6 +50,8 @@ pub struct Bytes {
     pub peer_load: u64,
     /// Stores to the shared memory of a peer.
     pub peer_store: u64,
+    /// Copies of single lanes into shared memory.
+    pub lane_copy: u64,
     /// Bulk and tensor copies into shared memory, counted at each receiver.
     pub bulk_load: u64,
     /// Bulk and tensor copies into global memory.
@@ -133,6 +135,7 @@ impl Counters {
         a.shared_atomic += b.shared_atomic;
         a.peer_load += b.peer_load;
         a.peer_store += b.peer_store;
+        a.lane_copy += b.lane_copy;
         a.bulk_load += b.bulk_load;
         a.bulk_store += b.bulk_store;
         a.wgmma_read += b.wgmma_read;

@@ -2,6 +2,7 @@
 
 use crate::clock::WarpClock;
 use crate::compile::{RoleCode, Slot};
+use crate::order::Fenced;
 use warpline_ir::{BarAt, Lane, Lanes, Mask, RegId};
 
 /// A warp, between two steps.
@@ -39,6 +40,8 @@ pub(crate) struct Warp {
     pub(crate) copies: u32,
     /// What it knows, where races are looked for.
     pub(crate) clock: Option<Box<WarpClock>>,
+    /// What its fences make of its relaxed accesses.
+    pub(crate) fenced: Option<Box<Fenced>>,
 }
 
 /// A mask to go back to.
@@ -71,6 +74,8 @@ pub(crate) enum Waiting {
     Cluster { meeting: u32 },
     /// A lane's bulk groups.
     Bulk { lane: u32, pending: u32, read: bool },
+    /// A lane's own copies below a number.
+    Copies { lane: u32, past: u32 },
     /// So many wgmmas of its warpgroup.
     Wgmma { done: u32 },
     /// Registers of the pool, for one warp.
@@ -101,6 +106,7 @@ impl Warp {
             wgmma: code.wgmma.then(|| Box::new(InFlight::new(registers))),
             copies: 0,
             clock: None,
+            fenced: None,
         }
     }
 }

@@ -231,6 +231,10 @@ api! {
             *mut CUtensorMap, c_int, u32, *mut c_void, *const u64, *const u64, *const u32,
             *const u32, c_int, c_int, c_int, c_int,
         );
+        cuTensorMapEncodeIm2col(
+            *mut CUtensorMap, c_int, u32, *mut c_void, *const u64, *const u64, *const c_int,
+            *const c_int, u32, u32, *const u32, c_int, c_int, c_int, c_int,
+        );
     }
     optional {
         // Since CUDA 12.4.

@@ -141,24 +141,150 @@ impl<'a> Tiled<'a> {
         }
     }
 
+    fn tensor(&self) -> Tensor<'a> {
+        Tensor {
+            dtype: self.dtype,
+            address: self.address,
+            dims: self.dims,
+            strides: self.strides,
+            swizzle: self.swizzle,
+            oob_fill: self.oob_fill,
+        }
+    }
+
     /// The driver's rules, of which it names none when it refuses.
     fn check(&self) -> Result<(), String> {
+        self.tensor().check()?;
         let rank = self.dims.len();
-        if !(1..=5).contains(&rank) {
-            return Err(format!("the rank must be 1 to 5, not {rank}"));
-        }
-        for (list, len, want) in [
-            ("strides", self.strides.len(), rank - 1),
-            ("box dimensions", self.box_dims.len(), rank),
-        ] {
-            if len != want {
-                return Err(format!("rank {rank} takes {want} {list}, {len} were given"));
-            }
+        if self.box_dims.len() != rank {
+            return Err(format!(
+                "rank {rank} takes {rank} box dimensions, {} were given",
+                self.box_dims.len()
+            ));
         }
         if !matches!(self.element_strides.len(), n if n == 0 || n == rank) {
             return Err(format!(
                 "rank {rank} takes {rank} element strides or none, {} were given",
                 self.element_strides.len()
+            ));
+        }
+        if let Some(dim) = self.box_dims.iter().find(|dim| !(1..=256).contains(*dim)) {
+            return Err(format!("a box dimension must be 1 to 256, not {dim}"));
+        }
+        check_steps(self.element_strides)?;
+        self.tensor().check_inner("box dimension", self.box_dims[0])
+    }
+}
+
+/// A tensor and the columns of pixels in which a convolution copies it;
+/// dimension 0 is the channels, the last one the images.
+#[derive(Debug, Clone, Copy)]
+pub struct Im2col<'a> {
+    /// The type of the elements.
+    pub dtype: DataType,
+    /// Where the tensor begins on the device.
+    pub address: u64,
+    /// Elements in each of the 3 to 5 dimensions.
+    pub dims: &'a [u64],
+    /// Bytes from one element to the next in dimensions 1 and up; those of
+    /// dimension 0 touch each other.
+    pub strides: &'a [u64],
+    /// Where the first position of the window is, in each spatial dimension.
+    pub lower: &'a [i32],
+    /// Where the last one is, from the tensor's last element.
+    pub upper: &'a [i32],
+    /// Channels of a copy.
+    pub channels: u32,
+    /// Pixels of a copy.
+    pub pixels: u32,
+    /// From one position to the next, in each spatial dimension.
+    pub element_strides: &'a [u32],
+    /// The permutation in shared memory.
+    pub swizzle: Swizzle,
+    /// The L2 fetch.
+    pub l2_promotion: L2Promotion,
+    /// What is read outside.
+    pub oob_fill: OobFill,
+}
+
+impl<'a> Im2col<'a> {
+    fn tensor(&self) -> Tensor<'a> {
+        Tensor {
+            dtype: self.dtype,
+            address: self.address,
+            dims: self.dims,
+            strides: self.strides,
+            swizzle: self.swizzle,
+            oob_fill: self.oob_fill,
+        }
+    }
+
+    /// The driver's rules, of which it names none when it refuses.
+    fn check(&self) -> Result<(), String> {
+        self.tensor().check()?;
+        let rank = self.dims.len();
+        if rank < 3 {
+            return Err(format!("an im2col map has rank 3 to 5, not {rank}"));
+        }
+        for (list, len) in [
+            ("lower corners", self.lower.len()),
+            ("upper corners", self.upper.len()),
+            ("element strides", self.element_strides.len()),
+        ] {
+            if len != rank - 2 {
+                return Err(format!(
+                    "an im2col map of rank {rank} takes {} {list}, {len} were given",
+                    rank - 2
+                ));
+            }
+        }
+        let limit = [1 << 15, 1 << 7, 1 << 4][rank - 3];
+        let bad = |c: &&i32| !(-limit..limit).contains(*c);
+        if let Some(corner) = self.lower.iter().chain(self.upper).find(bad) {
+            return Err(format!(
+                "a corner of an im2col map of rank {rank} must be {} to {}, not {corner}",
+                -limit,
+                limit - 1
+            ));
+        }
+        if !(1..=256).contains(&self.channels) {
+            return Err(format!(
+                "the channels of an im2col copy must be 1 to 256, not {}",
+                self.channels
+            ));
+        }
+        if !(1..=1024).contains(&self.pixels) {
+            return Err(format!(
+                "the pixels of an im2col copy must be 1 to 1024, not {}",
+                self.pixels
+            ));
+        }
+        check_steps(self.element_strides)?;
+        self.tensor().check_inner("channels", self.channels)
+    }
+}
+
+/// What all maps say of their tensor.
+struct Tensor<'a> {
+    dtype: DataType,
+    address: u64,
+    dims: &'a [u64],
+    strides: &'a [u64],
+    swizzle: Swizzle,
+    oob_fill: OobFill,
+}
+
+impl Tensor<'_> {
+    fn check(&self) -> Result<(), String> {
+        let rank = self.dims.len();
+        if !(1..=5).contains(&rank) {
+            return Err(format!("the rank must be 1 to 5, not {rank}"));
+        }
+        if self.strides.len() != rank - 1 {
+            return Err(format!(
+                "rank {rank} takes {} strides, {} were given",
+                rank - 1,
+                self.strides.len()
             ));
         }
         if self.address == 0 || !self.address.is_multiple_of(16) {
@@ -176,23 +302,6 @@ impl<'a> Tiled<'a> {
                 "a stride must be a multiple of 16 bytes below 2^40, not {stride}"
             ));
         }
-        if let Some(dim) = self.box_dims.iter().find(|dim| !(1..=256).contains(*dim)) {
-            return Err(format!("a box dimension must be 1 to 256, not {dim}"));
-        }
-        if let Some(step) = self.element_strides.iter().find(|s| !(1..=8).contains(*s)) {
-            return Err(format!("an element stride must be 1 to 8, not {step}"));
-        }
-        let inner = self.box_dims[0] * self.dtype.bytes();
-        if !inner.is_multiple_of(16) {
-            return Err(format!(
-                "the innermost box dimension must be a multiple of 16 bytes, not {inner}"
-            ));
-        }
-        if let Some(span) = self.swizzle.span().filter(|&span| inner > span) {
-            return Err(format!(
-                "with a {span}-byte swizzle the innermost box dimension is at most {span} bytes, not {inner}"
-            ));
-        }
         if self.oob_fill == OobFill::NanRequestZeroFma && !self.dtype.is_float() {
             return Err(format!(
                 "a NaN fill needs a floating-point type, not {:?}",
@@ -201,6 +310,35 @@ impl<'a> Tiled<'a> {
         }
         Ok(())
     }
+
+    /// The rules of the innermost dimension of a copy.
+    fn check_inner(&self, what: &str, elements: u32) -> Result<(), String> {
+        let inner = elements * self.dtype.bytes();
+        if !inner.is_multiple_of(16) {
+            return Err(format!(
+                "the innermost {what} must be a multiple of 16 bytes, not {inner}"
+            ));
+        }
+        match self.swizzle.span().filter(|&span| inner > span) {
+            Some(span) => Err(format!(
+                "with a {span}-byte swizzle the innermost {what} is at most {span} bytes, not {inner}"
+            )),
+            None => Ok(()),
+        }
+    }
+}
+
+fn check_steps(steps: &[u32]) -> Result<(), String> {
+    match steps.iter().find(|s| !(1..=8).contains(*s)) {
+        Some(step) => Err(format!("an element stride must be 1 to 8, not {step}")),
+        None => Ok(()),
+    }
+}
+
+/// As many entries as there may be dimensions; the driver may read as many
+/// strides as dimensions.
+fn padded<T: Copy>(list: &[T], fill: T) -> [T; 5] {
+    std::array::from_fn(|i| list.get(i).copied().unwrap_or(fill))
 }
 
 /// An encoded tensor map: 128 bytes, passed to a kernel by value.
@@ -221,12 +359,8 @@ impl TensorMap {
             .check()
             .map_err(|why| CudaError::bad_argument("tensor map", why))?;
         let rank = tiled.dims.len();
-        let mut element_strides = [1; 5];
-        element_strides[..tiled.element_strides.len()].copy_from_slice(tiled.element_strides);
-        // The driver may read as many strides as there are dimensions.
-        let mut strides = [0; 5];
-        strides[..tiled.strides.len()].copy_from_slice(tiled.strides);
-
+        let element_strides = padded(tiled.element_strides, 1);
+        let strides = padded(tiled.strides, 0);
         let mut map = CUtensorMap([0; 16]);
         let _current = context.enter()?;
         // SAFETY: writes 128 bytes aligned to 64; the lists have at least
@@ -253,6 +387,47 @@ impl TensorMap {
         Ok(Self(map))
     }
 
+    /// As [`tiled`](Self::tiled), for columns of pixels.
+    pub fn im2col(context: &Context, im2col: &Im2col<'_>) -> Result<Self, CudaError> {
+        im2col
+            .check()
+            .map_err(|why| CudaError::bad_argument("tensor map", why))?;
+        let rank = im2col.dims.len();
+        let strides = padded(im2col.strides, 0);
+        // The driver has one for each dimension; channels and images have 1.
+        let mut element_strides = [1; 5];
+        element_strides[1..rank - 1].copy_from_slice(im2col.element_strides);
+
+        let mut map = CUtensorMap([0; 16]);
+        let _current = context.enter()?;
+        // SAFETY: writes 128 bytes aligned to 64; the lists have at least
+        // `rank` entries, the corners `rank - 2`; the address is a number for
+        // the device.
+        unsafe {
+            cu!(
+                context.driver(),
+                cuTensorMapEncodeIm2col(
+                    &mut map,
+                    im2col.dtype as c_int,
+                    rank as u32,
+                    without_provenance_mut(im2col.address as usize),
+                    im2col.dims.as_ptr(),
+                    strides.as_ptr(),
+                    im2col.lower.as_ptr(),
+                    im2col.upper.as_ptr(),
+                    im2col.channels,
+                    im2col.pixels,
+                    element_strides.as_ptr(),
+                    ffi::CU_TENSOR_MAP_INTERLEAVE_NONE,
+                    im2col.swizzle as c_int,
+                    im2col.l2_promotion as c_int,
+                    im2col.oob_fill as c_int,
+                )
+            )
+        }?;
+        Ok(Self(map))
+    }
+
     /// The 128 bytes.
     pub fn to_bytes(&self) -> [u8; 128] {
         let mut bytes = [0; 128];
@@ -269,56 +444,4 @@ impl TensorMap {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn refusal(change: impl FnOnce(&mut Tiled<'_>)) -> String {
-        let mut tiled = Tiled::new(DataType::Bf16, 0x1000, &[4096, 100], &[8192], &[64, 128]);
-        tiled.swizzle = Swizzle::B128;
-        assert_eq!(tiled.check(), Ok(()));
-        change(&mut tiled);
-        tiled.check().unwrap_err()
-    }
-
-    #[test]
-    fn each_broken_rule_is_named_with_the_value() {
-        let cases = [
-            (refusal(|t| t.dims = &[]), "1 to 5, not 0"),
-            (refusal(|t| t.strides = &[]), "takes 1 strides, 0"),
-            (refusal(|t| t.box_dims = &[64]), "takes 2 box dimensions, 1"),
-            (
-                refusal(|t| t.element_strides = &[1]),
-                "element strides or none, 1",
-            ),
-            (refusal(|t| t.address = 0x1008), "not 0x1008"),
-            (refusal(|t| t.address = 0), "not null"),
-            (refusal(|t| t.dims = &[4096, 0]), "1 to 2^32, not 0"),
-            (
-                refusal(|t| t.strides = &[8200]),
-                "multiple of 16 bytes below 2^40, not 8200",
-            ),
-            (refusal(|t| t.strides = &[1 << 40]), "below 2^40"),
-            (refusal(|t| t.box_dims = &[64, 257]), "1 to 256, not 257"),
-            (refusal(|t| t.box_dims = &[0, 1]), "1 to 256, not 0"),
-            (refusal(|t| t.element_strides = &[1, 9]), "1 to 8, not 9"),
-            (
-                refusal(|t| t.box_dims = &[60, 1]),
-                "multiple of 16 bytes, not 120",
-            ),
-            (
-                refusal(|t| t.box_dims = &[128, 1]),
-                "at most 128 bytes, not 256",
-            ),
-            (
-                refusal(|t| {
-                    t.dtype = DataType::U16;
-                    t.oob_fill = OobFill::NanRequestZeroFma;
-                }),
-                "floating-point type, not U16",
-            ),
-        ];
-        for (sentence, part) in cases {
-            assert!(sentence.contains(part), "{sentence:?} should name {part:?}");
-        }
-    }
-}
+mod tests;

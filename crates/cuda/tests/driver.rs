@@ -8,8 +8,8 @@ use std::process::Command;
 
 use common::{Stub, compile, temporary};
 use warpline_cuda::{
-    Args, Buffer, Context, CudaError, DataType, Driver, Event, JitOptions, LaunchConfig, Module,
-    Stream, Swizzle, TensorMap, Tiled, launch,
+    Args, Buffer, Context, CudaError, DataType, Driver, Event, Im2col, JitOptions, L2Promotion,
+    LaunchConfig, Module, OobFill, Stream, Swizzle, TensorMap, Tiled, launch,
 };
 
 const PTX: &str = ".version 8.0\n.target sm_90a\n";
@@ -403,6 +403,43 @@ fn a_tensor_map_is_encoded_field_by_field() {
     assert_eq!(
         error(TensorMap::tiled(&context, &tiled), "cuda-bad-argument"),
         "tensor map: a stride must be a multiple of 16 bytes below 2^40, not 100"
+    );
+}
+
+#[test]
+fn an_im2col_map_is_encoded_field_by_field() {
+    let stub = Stub::new("");
+    let context = context(&stub);
+    let mut im2col = Im2col {
+        dtype: DataType::F16,
+        address: 0xf000,
+        dims: &[64, 14, 10, 8],
+        strides: &[128, 1792, 17920],
+        lower: &[-1, -2],
+        upper: &[-1, 2],
+        channels: 32,
+        pixels: 96,
+        element_strides: &[2, 3],
+        swizzle: Swizzle::B64,
+        l2_promotion: L2Promotion::B256,
+        oob_fill: OobFill::Zero,
+    };
+    let map = TensorMap::im2col(&context, &im2col).unwrap();
+    assert_eq!(map.to_bytes()[..4], [0, 0x20, 0, 0]);
+    assert!(stub.calls().ends_with(
+        "cuTensorMapEncodeIm2col\n\
+         \x20 dtype=6 rank=4 base=0xf000 interleave=0 swizzle=2 l2=3 fill=0 channels=32 pixels=96\n\
+         \x20 dim 64 stride 128 step 1\n\
+         \x20 dim 14 stride 1792 step 2\n\
+         \x20 dim 10 stride 17920 step 3\n\
+         \x20 dim 8 stride 0 step 1\n\
+         \x20 corners -1 -1\n\
+         \x20 corners -2 2\n"
+    ));
+    im2col.pixels = 1025;
+    assert_eq!(
+        error(TensorMap::im2col(&context, &im2col), "cuda-bad-argument"),
+        "tensor map: the pixels of an im2col copy must be 1 to 1024, not 1025"
     );
 }
 

@@ -4,8 +4,10 @@
 //! [`Engine`]; only addresses and coordinates are fixed at issue. A multicast
 //! copy is one job per receiver, as each receiver's bytes arrive on their own.
 
-use crate::machine::{BarAt, Fault, SharedAt};
+use crate::machine::{BarAt, Fault, Mask, SharedAt};
 pub use crate::ops::bulk::BulkJob;
+pub use crate::ops::copy::CopyJob;
+pub use crate::ops::remote::RemoteJob;
 pub use crate::ops::tensor::TensorJob;
 pub use crate::ops::wgmma::WgmmaJob;
 use crate::value::RegId;
@@ -29,6 +31,11 @@ pub enum Done {
         /// The issuing lane.
         lane: u32,
     },
+    /// With the copy groups of the issuing lanes.
+    CopyGroup {
+        /// The issuing lanes.
+        lanes: Mask,
+    },
     /// With the warpgroup's wgmma group.
     WgmmaGroup,
     /// Nobody is told (prefetch).
@@ -38,8 +45,12 @@ pub enum Done {
 /// Work for an engine.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Job {
-    /// A run of bytes between global and shared memory.
+    /// A run of bytes between global and shared memory, or between CTAs.
     Bulk(BulkJob),
+    /// A few bytes per lane, from global to shared memory.
+    Copy(CopyJob),
+    /// Registers on their way to a peer.
+    Remote(RemoteJob),
     /// A box of a tensor.
     Tensor(TensorJob),
     /// One warp's part of a warpgroup product.
@@ -51,6 +62,8 @@ impl Job {
     pub fn done(&self) -> Done {
         match self {
             Job::Bulk(j) => j.done,
+            Job::Copy(j) => Done::CopyGroup { lanes: j.lanes() },
+            Job::Remote(j) => j.done,
             Job::Tensor(j) => j.done,
             Job::Wgmma(_) => Done::WgmmaGroup,
         }
@@ -60,6 +73,8 @@ impl Job {
     pub fn reads(&self, each: &mut dyn FnMut(Span)) {
         match self {
             Job::Bulk(j) => j.reads(each),
+            Job::Copy(j) => j.reads(each),
+            Job::Remote(_) => {}
             Job::Tensor(j) => j.reads(each),
             Job::Wgmma(j) => j.reads(each),
         }
@@ -69,15 +84,35 @@ impl Job {
     pub fn writes(&self, each: &mut dyn FnMut(Span)) {
         match self {
             Job::Bulk(j) => j.writes(each),
+            Job::Copy(j) => j.writes(each),
+            Job::Remote(j) => j.writes(each),
             Job::Tensor(j) => j.writes(each),
             Job::Wgmma(_) => {}
         }
+    }
+
+    /// Does it combine what it writes with what is there? Such jobs do not conflict with each other.
+    pub fn combines(&self) -> bool {
+        match self {
+            Job::Bulk(j) => j.combines(),
+            Job::Copy(_) => false,
+            Job::Remote(j) => j.combines(),
+            Job::Tensor(j) => j.combines(),
+            Job::Wgmma(_) => false,
+        }
+    }
+
+    /// Does it reach shared memory through the async proxy?
+    pub fn is_async_proxy(&self) -> bool {
+        !matches!(self, Job::Copy(_) | Job::Remote(_))
     }
 
     /// Pieces the job may be done in, in any order and apart; at least one.
     pub fn pieces(&self) -> u32 {
         match self {
             Job::Bulk(j) => j.pieces(),
+            Job::Copy(j) => j.pieces(),
+            Job::Remote(j) => j.pieces(),
             Job::Tensor(j) => j.pieces(),
             Job::Wgmma(_) => 1,
         }
@@ -87,6 +122,8 @@ impl Job {
     pub fn complete(&self, piece: u32, e: &mut impl Engine) -> Result<u32, Fault> {
         match self {
             Job::Bulk(j) => j.complete(piece, e),
+            Job::Copy(j) => j.complete(piece, e),
+            Job::Remote(j) => j.complete(piece, e),
             Job::Tensor(j) => j.complete(piece, e),
             Job::Wgmma(j) => j.complete(e).map(|()| 0),
         }
@@ -174,7 +211,7 @@ pub trait Engine {
     fn read(&mut self, span: Span, out: &mut [u8]) -> Result<(), Fault>;
     /// Writes bytes.
     fn write(&mut self, span: Span, data: &[u8]) -> Result<(), Fault>;
-    /// Combines 4-byte or 2-byte words into memory: `f(old, new)` per element of `size` bytes.
+    /// Combines numbers with those in memory, each in one step: `f(old, new)` per element of `size` bytes.
     fn reduce(&mut self, span: Span, data: &[u8], size: usize, f: Combine<'_>)
     -> Result<(), Fault>;
     /// A 32-bit register of the issuing warp, all lanes.

@@ -11,6 +11,7 @@
 
 #[cfg(test)]
 pub(crate) mod fake;
+mod fp8;
 pub mod narrow;
 pub mod number;
 

@@ -13,6 +13,7 @@
 //!
 //! which is one formula on the byte: `b ^ ((b >> 3) & mask)`.
 
+use crate::ops::mma::MmaType;
 use std::fmt;
 
 /// How 16-byte chunks are permuted, so that neither rows nor columns conflict in banks.
@@ -229,4 +230,32 @@ pub const fn accumulator_at(warp: u32, lane: u32, i: u32) -> (u32, u32) {
         warp * 16 + lane / 4 + (i / 2 % 2) * 8,
         (i / 4) * 8 + (lane % 4) * 2 + i % 2,
     )
+}
+
+/// The first of the elements that register `i` of `lane` holds of A, 16 rows
+/// by [`MmaType::k`]: `(row, k)`. The others of its 32 bits follow along k.
+///
+/// `mma.sync` and wgmma with A in registers agree on it; each warp of a
+/// warpgroup holds 16 rows.
+///
+/// ```
+/// use warpline_ir::{mma_a_at, ops::mma::MmaType};
+/// assert_eq!(mma_a_at(MmaType::Bf16, 5, 3), (1 + 8, 2 + 8));
+/// ```
+pub const fn mma_a_at(ty: MmaType, lane: u32, i: u32) -> (u32, u32) {
+    let word = lane % 4 + i / 2 * 4;
+    (lane / 4 + i % 2 * 8, word * ty.per_reg())
+}
+
+/// The first of the elements that register `i` of `lane` holds of B in
+/// `mma.sync`, [`MmaType::k`] by 8 columns: `(k, col)`. The others of its 32
+/// bits follow along k.
+///
+/// ```
+/// use warpline_ir::{mma_b_at, ops::mma::MmaType};
+/// assert_eq!(mma_b_at(MmaType::E4m3, 5, 1), (4 + 16, 1));
+/// ```
+pub const fn mma_b_at(ty: MmaType, lane: u32, i: u32) -> (u32, u32) {
+    let word = lane % 4 + i * 4;
+    (word * ty.per_reg(), lane / 4)
 }

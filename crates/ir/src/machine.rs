@@ -5,7 +5,7 @@
 //! one op.
 
 use crate::job::Job;
-use crate::sync::{Scope, Sync};
+use crate::sync::{MemoryOrder, Scope, Sync};
 use crate::tensor_map::TensorMapValue;
 use crate::types::Type;
 use crate::value::{At, BarRef, Operand, ParamId, Place, RegId, View};
@@ -114,12 +114,18 @@ pub enum Special {
     ClusterRank,
     /// CTAs of the cluster.
     ClusterSize,
-    /// Index of the cluster in the grid (x).
-    ClusterId,
-    /// Clusters of the grid (x).
-    GridClusters,
+    /// Index of the CTA in its cluster, by axis.
+    ClusterCtaId(Axis),
+    /// CTAs of the cluster, by axis.
+    ClusterDim(Axis),
+    /// Index of the cluster in the grid, by axis.
+    ClusterId(Axis),
+    /// Clusters of the grid, by axis.
+    GridClusters(Axis),
     /// The SM the CTA runs on.
     SmId,
+    /// One more than the highest number of an SM.
+    SmCount,
     /// The low 32 bits of the SM's cycle counter.
     Clock,
     /// Nanoseconds (`u64`).
@@ -193,11 +199,12 @@ pub trait Machine {
     /// Writes `width` bytes from each lane of `lanes`, which are active.
     fn store(&mut self, lanes: Mask, at: &At, width: usize, data: &LaneBytes) -> Result<(), Fault>;
     /// Replaces a word of `width` bytes (4 or 8) in every active lane, lane 0
-    /// first, by `f(lane, old)`; gives the old words.
+    /// first, by `f(lane, old)`; gives the old words. Orders what it says.
     fn atomic(
         &mut self,
         at: &At,
         width: usize,
+        order: MemoryOrder,
         f: &mut dyn FnMut(usize, u64) -> u64,
     ) -> Result<Lanes<u64>, Fault>;
 
@@ -270,6 +277,8 @@ pub enum Proxy {
     Bulk,
     /// By the tensor cores, some time after.
     Wgmma,
+    /// By the thread itself, in a peer, some time after.
+    Remote,
 }
 
 /// How an asynchronous access tells that it is done.
@@ -281,6 +290,8 @@ pub enum Completion {
     Bytes(BarRef),
     /// By the thread's bulk group.
     BulkGroup,
+    /// By the thread's group of `cp.async` copies.
+    CopyGroup,
     /// By the warpgroup's wgmma group.
     WgmmaGroup,
 }

@@ -25,6 +25,11 @@ pub struct TensorMapDecl {
 pub enum MapMode {
     /// A box of every dimension.
     Tiled,
+    /// A box that takes every so many elements of each dimension.
+    Stepped {
+        /// The element strides, innermost dimension first; that one is 1.
+        steps: Vec<u32>,
+    },
     /// Pixels of a convolution window (rank 3 to 5): `channels` × `pixels`.
     Im2col {
         /// Offset of the window's first corner, per spatial dimension.
@@ -35,6 +40,8 @@ pub enum MapMode {
         channels: u32,
         /// Pixels of one copy.
         pixels: u32,
+        /// From one position to the next, per spatial dimension: the convolution's strides.
+        steps: Vec<u32>,
     },
 }
 
@@ -55,15 +62,38 @@ impl TensorMapDecl {
     /// Number of dimensions.
     pub fn rank(&self) -> usize {
         match &self.mode {
-            MapMode::Tiled => self.tile.len(),
+            MapMode::Tiled | MapMode::Stepped { .. } => self.tile.len(),
             MapMode::Im2col { lower, .. } => lower.len() + 2,
         }
+    }
+
+    /// Elements of one copy along the innermost dimension.
+    pub fn inner(&self) -> u32 {
+        match &self.mode {
+            MapMode::Tiled | MapMode::Stepped { .. } => self.tile[0],
+            MapMode::Im2col { channels, .. } => *channels,
+        }
+    }
+
+    /// The element stride of a dimension.
+    pub fn step(&self, dimension: usize) -> u32 {
+        let step = match &self.mode {
+            MapMode::Tiled => None,
+            MapMode::Stepped { steps } => steps.get(dimension),
+            MapMode::Im2col { steps, .. } => dimension.checked_sub(1).and_then(|i| steps.get(i)),
+        };
+        step.copied().unwrap_or(1)
+    }
+
+    /// The side of a box as the driver counts it, with the elements that are left out.
+    pub fn box_side(&self, dimension: usize) -> u32 {
+        self.tile[dimension].saturating_mul(self.step(dimension))
     }
 
     /// Bytes that one copy puts into shared memory.
     pub fn bytes(&self) -> u32 {
         let elements: u32 = match &self.mode {
-            MapMode::Tiled => self
+            MapMode::Tiled | MapMode::Stepped { .. } => self
                 .tile
                 .iter()
                 .fold(1, |n: u32, &side| n.saturating_mul(side)),
@@ -80,53 +110,14 @@ impl TensorMapDecl {
         if !(1..=5).contains(&rank) {
             return Some(format!("a tensor map has 1 to 5 dimensions, not {rank}"));
         }
-        let inner = match &self.mode {
-            MapMode::Tiled => {
-                for (i, &b) in self.tile.iter().enumerate() {
-                    if !(1..=256).contains(&b) {
-                        return Some(format!(
-                            "each side of a box is 1 to 256 elements; dimension {i} has {b}"
-                        ));
-                    }
-                }
-                self.tile[0]
-            }
-            MapMode::Im2col {
-                lower,
-                upper,
-                channels,
-                pixels,
-            } => {
-                if rank < 3 {
-                    return Some(format!("an im2col map has 3 to 5 dimensions, not {rank}"));
-                }
-                if lower.len() != upper.len() {
-                    return Some("an im2col map needs as many upper as lower corners".into());
-                }
-                if !(1..=256).contains(channels) || !(1..=1024).contains(pixels) {
-                    return Some(format!(
-                        "an im2col copy has 1 to 256 channels and 1 to 1024 pixels, not {channels} and {pixels}"
-                    ));
-                }
-                let limit = match rank {
-                    3 => 1 << 15,
-                    4 => 1 << 7,
-                    _ => 1 << 4,
-                };
-                if let Some(&c) = lower
-                    .iter()
-                    .chain(upper)
-                    .find(|&&c| c < -limit || c >= limit)
-                {
-                    return Some(format!(
-                        "an im2col corner of a rank-{rank} map is {} to {}, not {c}",
-                        -limit,
-                        limit - 1
-                    ));
-                }
-                *channels
-            }
+        let broken = match &self.mode {
+            MapMode::Tiled | MapMode::Stepped { .. } => self.broken_box(),
+            MapMode::Im2col { .. } => self.broken_window(),
         };
+        if broken.is_some() {
+            return broken;
+        }
+        let inner = self.inner();
         let inner_bytes = inner * self.dtype.bytes() as u32;
         if !inner_bytes.is_multiple_of(16) {
             return Some(format!(
@@ -140,6 +131,91 @@ impl TensorMapDecl {
             _ => None,
         }
     }
+
+    /// The rule of tiled boxes that is broken.
+    fn broken_box(&self) -> Option<String> {
+        let rank = self.rank();
+        if let MapMode::Stepped { steps } = &self.mode {
+            if steps.len() != rank {
+                return Some(format!(
+                    "a tensor map of rank {rank} has {rank} element strides, not {}",
+                    steps.len()
+                ));
+            }
+            if steps[0] != 1 {
+                return Some(format!(
+                    "the innermost dimension has an element stride of 1, not {}",
+                    steps[0]
+                ));
+            }
+        }
+        (0..rank).find_map(|i| {
+            let (side, step) = (self.tile[i], self.step(i));
+            if !(1..=8).contains(&step) {
+                return Some(bad_step(i, step));
+            }
+            (!(1..=256).contains(&self.box_side(i))).then(|| match step {
+                1 => format!("each side of a box is 1 to 256 elements; dimension {i} has {side}"),
+                _ => format!(
+                    "each side of a box spans 1 to 256 elements; dimension {i} has {side}, {step} apart"
+                ),
+            })
+        })
+    }
+
+    /// The rule of im2col windows that is broken.
+    fn broken_window(&self) -> Option<String> {
+        let MapMode::Im2col {
+            lower,
+            upper,
+            channels,
+            pixels,
+            steps,
+        } = &self.mode
+        else {
+            return None;
+        };
+        let rank = self.rank();
+        if rank < 3 {
+            return Some(format!("an im2col map has 3 to 5 dimensions, not {rank}"));
+        }
+        if lower.len() != upper.len() {
+            return Some("an im2col map needs as many upper as lower corners".into());
+        }
+        if steps.len() != lower.len() {
+            return Some(format!(
+                "an im2col map has an element stride for each of its {} spatial dimensions, not {}",
+                lower.len(),
+                steps.len()
+            ));
+        }
+        if let Some(i) = steps.iter().position(|s| !(1..=8).contains(s)) {
+            return Some(bad_step(i + 1, steps[i]));
+        }
+        if !(1..=256).contains(channels) || !(1..=1024).contains(pixels) {
+            return Some(format!(
+                "an im2col copy has 1 to 256 channels and 1 to 1024 pixels, not {channels} and {pixels}"
+            ));
+        }
+        let limit = match rank {
+            3 => 1 << 15,
+            4 => 1 << 7,
+            _ => 1 << 4,
+        };
+        let corner = lower
+            .iter()
+            .chain(upper)
+            .find(|&&c| c < -limit || c >= limit)?;
+        Some(format!(
+            "an im2col corner of a rank-{rank} map is {} to {}, not {corner}",
+            -limit,
+            limit - 1
+        ))
+    }
+}
+
+fn bad_step(dimension: usize, step: u32) -> String {
+    format!("an element stride is 1 to 8, not {step} (dimension {dimension})")
 }
 
 impl TensorMapValue {
@@ -157,6 +233,17 @@ impl TensorMapValue {
             extents: extents.to_vec(),
             strides,
         }
+    }
+
+    /// Positions of an im2col window along a spatial dimension from one of
+    /// them on, as far as the last element plus the upper corner; none of a tiled map.
+    pub(crate) fn positions(&self, spatial: usize, from: i32) -> i64 {
+        let MapMode::Im2col { upper, .. } = &self.decl.mode else {
+            return 0;
+        };
+        let last = self.extents[spatial + 1] as i64 - 1 + i64::from(upper[spatial]);
+        let step = i64::from(self.decl.step(spatial + 1));
+        (last - i64::from(from)).div_euclid(step) + 1
     }
 
     /// Checks the rules of the hardware; the fault names the rule and the value.

@@ -40,12 +40,19 @@ impl fmt::Display for Kernel {
                     write!(f, "  param {}: tensor map {} ", p.name, m.dtype)?;
                     match &m.mode {
                         MapMode::Tiled => write!(f, "box {:?}", m.tile)?,
+                        MapMode::Stepped { steps } => {
+                            write!(f, "box {:?} by {steps:?}", m.tile)?;
+                        }
                         MapMode::Im2col {
                             lower,
                             upper,
                             channels,
                             pixels,
-                        } => write!(f, "im2col {lower:?} {upper:?} {channels}x{pixels}")?,
+                            steps,
+                        } => write!(
+                            f,
+                            "im2col {lower:?} {upper:?} {channels}x{pixels} by {steps:?}"
+                        )?,
                     }
                     writeln!(f, " {}", m.swizzle)?;
                 }
@@ -269,7 +276,7 @@ impl Effects for Line<'_> {
             Sync::Init { bar, count } => {
                 self.push(format!("{}, {count} arrivals", k.show_bar(bar)))
             }
-            Sync::Inval { bar } => self.push(k.show_bar(bar)),
+            Sync::Inval { bar } | Sync::CopyArrive { bar, .. } => self.push(k.show_bar(bar)),
             Sync::Arrive { bar, count, tx, .. } => {
                 self.push(format!("{}, {count}", k.show_bar(bar)));
                 if let Some(tx) = tx {
@@ -286,6 +293,9 @@ impl Effects for Line<'_> {
             Sync::BulkWait { pending, .. } | Sync::WgmmaWait { pending } => {
                 self.push(format!("{pending} pending"));
             }
+            Sync::CopyWait { pending } => {
+                self.push(pending.map_or("all".into(), |n| format!("{n} pending")));
+            }
             Sync::SetMaxRegs { count, .. } => self.push(count.to_string()),
             Sync::Warp { mask } => self.push(match mask {
                 Operand::Imm(m) => format!("{m:#x}"),
@@ -296,6 +306,7 @@ impl Effects for Line<'_> {
             | Sync::ClusterWait
             | Sync::Fence(_)
             | Sync::BulkCommit
+            | Sync::CopyCommit
             | Sync::WgmmaFence
             | Sync::WgmmaCommit => {}
         }

@@ -7,7 +7,7 @@ use std::fmt;
 /// The type of a virtual register.
 ///
 /// Every register has one type for life. Packed types hold several narrow
-/// numbers in one 32-bit register, the first in the low bits.
+/// numbers in one register of 16 or 32 bits, the first in the low bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub enum Type {
     /// A predicate: one bit per lane.
@@ -36,6 +36,10 @@ pub enum Type {
     F16x2,
     /// Two [`Type::Bf16`].
     Bf16x2,
+    /// Two e4m3 numbers (16 bits).
+    E4m3x2,
+    /// Two e5m2 numbers (16 bits).
+    E5m2x2,
     /// Four e4m3 numbers.
     E4m3x4,
     /// Four e5m2 numbers.
@@ -43,12 +47,33 @@ pub enum Type {
 }
 
 impl Type {
+    /// Every type of a register.
+    pub const ALL: [Type; 17] = [
+        Type::Pred,
+        Type::U8,
+        Type::U16,
+        Type::U32,
+        Type::I32,
+        Type::U64,
+        Type::I64,
+        Type::F32,
+        Type::F16,
+        Type::Bf16,
+        Type::Tf32,
+        Type::F16x2,
+        Type::Bf16x2,
+        Type::E4m3x2,
+        Type::E5m2x2,
+        Type::E4m3x4,
+        Type::E5m2x4,
+    ];
+
     /// Bytes of one lane. A predicate counts as none.
     pub const fn bytes(self) -> usize {
         match self {
             Type::Pred => 0,
             Type::U8 => 1,
-            Type::U16 | Type::F16 | Type::Bf16 => 2,
+            Type::U16 | Type::F16 | Type::Bf16 | Type::E4m3x2 | Type::E5m2x2 => 2,
             Type::U64 | Type::I64 => 8,
             _ => 4,
         }
@@ -70,6 +95,8 @@ impl Type {
             Type::Tf32 => "tf32",
             Type::F16x2 => "f16x2",
             Type::Bf16x2 => "bf16x2",
+            Type::E4m3x2 => "e4m3x2",
+            Type::E5m2x2 => "e5m2x2",
             Type::E4m3x4 => "e4m3x4",
             Type::E5m2x4 => "e5m2x4",
         }
@@ -212,38 +239,45 @@ packed!(
     /// One e5m2 code.
     E5m2, u8);
 packed!(
+    /// Two e4m3 codes, the first in the low byte.
+    E4m3x2, u16);
+packed!(
+    /// Two e5m2 codes, the first in the low byte.
+    E5m2x2, u16);
+packed!(
     /// Four e4m3 codes, the first in the low byte.
     E4m3x4, u32);
 packed!(
     /// Four e5m2 codes, the first in the low byte.
     E5m2x4, u32);
 
-impl F16x2 {
-    /// Packs two numbers.
-    pub fn new(lo: f16, hi: f16) -> Self {
-        Self(u32::from(lo.to_bits()) | u32::from(hi.to_bits()) << 16)
-    }
-    /// The two numbers, low half first.
-    pub fn split(self) -> [f16; 2] {
-        [
-            f16::from_bits(self.0 as u16),
-            f16::from_bits((self.0 >> 16) as u16),
-        ]
-    }
+macro_rules! halves {
+    ($($pair:ident($bits:ty) of $half:ident($half_bits:ty), $from:expr, $to:expr;)*) => {$(
+        impl $pair {
+            /// Packs two halves.
+            #[inline]
+            pub fn new(lo: $half, hi: $half) -> Self {
+                let bits = |half| <$bits>::from($to(half));
+                Self(bits(lo) | bits(hi) << <$half_bits>::BITS)
+            }
+            /// The two halves, the low one first.
+            #[inline]
+            pub fn split(self) -> [$half; 2] {
+                [
+                    $from(self.0 as $half_bits),
+                    $from((self.0 >> <$half_bits>::BITS) as $half_bits),
+                ]
+            }
+        }
+    )*};
 }
-
-impl Bf16x2 {
-    /// Packs two numbers.
-    pub fn new(lo: bf16, hi: bf16) -> Self {
-        Self(u32::from(lo.to_bits()) | u32::from(hi.to_bits()) << 16)
-    }
-    /// The two numbers, low half first.
-    pub fn split(self) -> [bf16; 2] {
-        [
-            bf16::from_bits(self.0 as u16),
-            bf16::from_bits((self.0 >> 16) as u16),
-        ]
-    }
+halves! {
+    F16x2(u32) of f16(u16), f16::from_bits, f16::to_bits;
+    Bf16x2(u32) of bf16(u16), bf16::from_bits, bf16::to_bits;
+    E4m3x2(u16) of E4m3(u8), E4m3, |x: E4m3| x.0;
+    E5m2x2(u16) of E5m2(u8), E5m2, |x: E5m2| x.0;
+    E4m3x4(u32) of E4m3x2(u16), E4m3x2, |x: E4m3x2| x.0;
+    E5m2x4(u32) of E5m2x2(u16), E5m2x2, |x: E5m2x2| x.0;
 }
 
 /// A Rust type that a register can hold.
@@ -286,6 +320,8 @@ scalar! {
     Tf32 => Tf32, |x| u64::from(x.0);
     F16x2 => F16x2, |x| u64::from(x.0);
     Bf16x2 => Bf16x2, |x| u64::from(x.0);
+    E4m3x2 => E4m3x2, |x| u64::from(x.0);
+    E5m2x2 => E5m2x2, |x| u64::from(x.0);
     E4m3x4 => E4m3x4, |x| u64::from(x.0);
     E5m2x4 => E5m2x4, |x| u64::from(x.0);
 }

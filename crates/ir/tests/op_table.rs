@@ -4,15 +4,14 @@
 
 use std::collections::HashSet;
 use std::fmt::Write;
-use warpline_ir::Exactness;
-use warpline_ir::ops::TABLE;
+use warpline_ir::ops::{IMPLIED, TABLE};
 
 fn table() -> String {
     let mut s = String::from(
         "# Ops\n\nEvery instruction a kernel can use, by group. Made from the code: each op is one struct in\n`crates/ir/src/ops/<group>.rs`, with its PTX, its meaning on the CPU, what it touches and where it is legal.\n",
     );
     let mut group = "";
-    for (g, info) in TABLE {
+    for (g, info) in TABLE.iter().chain(IMPLIED) {
         if *g != group {
             group = g;
             let _ = write!(
@@ -20,11 +19,6 @@ fn table() -> String {
                 "\n## {g}\n\n| op | PTX | what it does | CPU |\n|---|---|---|---|\n"
             );
         }
-        let exact = match info.exactness {
-            Exactness::Exact => "exact".to_owned(),
-            Exactness::Within(bound) => bound.to_owned(),
-            Exactness::Machine => "the machine's own value".to_owned(),
-        };
         let cell = |s: &str| s.replace('|', "\\|");
         let _ = writeln!(
             s,
@@ -32,7 +26,7 @@ fn table() -> String {
             info.name,
             cell(info.ptx),
             cell(info.doc),
-            cell(&exact)
+            cell(&info.exactness.to_string())
         );
     }
     s

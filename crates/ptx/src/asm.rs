@@ -186,6 +186,7 @@ impl Asm for Writer<'_> {
             Type::I32 => (bits as u32 as i32).to_string(),
             Type::I64 => (bits as i64).to_string(),
             Type::Tf32 | Type::E4m3x4 | Type::E5m2x4 => format!("{:#x}", bits as u32),
+            Type::E4m3x2 | Type::E5m2x2 => format!("{:#x}", bits as u16),
             Type::Pred | Type::U8 | Type::U16 | Type::U32 | Type::U64 => bits.to_string(),
         }
     }

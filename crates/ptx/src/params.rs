@@ -28,7 +28,7 @@ pub(crate) fn declaration(param: &Param, name: &str) -> String {
 fn scalar(ty: Type) -> &'static str {
     match ty {
         Type::Pred => "b8",
-        Type::F16 | Type::Bf16 => "b16",
+        Type::F16 | Type::Bf16 | Type::E4m3x2 | Type::E5m2x2 => "b16",
         Type::Tf32 | Type::F16x2 | Type::Bf16x2 | Type::E4m3x4 | Type::E5m2x4 => "b32",
         number => number.ptx(),
     }

@@ -7,8 +7,8 @@ use crate::run::{Done, Job, Phase};
 use std::thread;
 use std::time::{Duration, Instant};
 use warpline_cuda::{
-    Args, Buffer, Context, CudaError, DataType, Event, Function, JitOptions, LaunchConfig, Module,
-    Stream, Swizzle, TensorMap, Tiled, launch,
+    Args, Buffer, Context, CudaError, DataType, Event, Function, Im2col, JitOptions, L2Promotion,
+    LaunchConfig, Module, OobFill, Stream, Swizzle, TensorMap, Tiled, launch,
 };
 use warpline_ir::{Arg, DType, Launch, MapMode, ParamKind, TensorMapValue, Type};
 use warpline_kernels::Bound;
@@ -194,7 +194,7 @@ impl Loaded {
             "loaded a kernel"
         );
         Ok(Self {
-            args: args(step, launch, context)?,
+            args: args(launch, context)?,
             function,
             config,
         })
@@ -211,18 +211,12 @@ fn size(kind: &ParamKind) -> usize {
 }
 
 /// The arguments as the driver takes them.
-fn args(step: &PreparedStep, launch: &Launch, context: &Context) -> Result<Args, Error> {
+fn args(launch: &Launch, context: &Context) -> Result<Args, CudaError> {
     let mut args = Args::new();
-    for (param, arg) in step.kernel.params.iter().zip(&launch.args) {
+    for arg in &launch.args {
         match arg {
             Arg::Pointer(address) => args.pointer(*address),
             Arg::Scalar(ty, bits) => scalar(&mut args, *ty, *bits),
-            Arg::TensorMap(map) if map.decl.mode != MapMode::Tiled => {
-                return Err(Error::Launch {
-                    kernel: step.kernel.name.clone(),
-                    why: format!("im2col tensor maps are not encoded yet ({})", param.name),
-                });
-            }
             Arg::TensorMap(map) => args.tensor_map(&tensor_map(map, context)?),
         };
     }
@@ -240,20 +234,49 @@ fn scalar(args: &mut Args, ty: Type, bits: u64) -> &mut Args {
 }
 
 fn tensor_map(map: &TensorMapValue, context: &Context) -> Result<TensorMap, CudaError> {
-    let mut tiled = Tiled::new(
-        data_type(map.decl.dtype),
-        map.base,
-        &map.extents,
-        &map.strides,
-        &map.decl.tile,
-    );
-    tiled.swizzle = match map.decl.swizzle {
+    let decl = &map.decl;
+    let (dtype, swizzle) = (data_type(decl.dtype), swizzle(decl.swizzle));
+    let (lower, upper, channels, pixels, element_strides) = match &decl.mode {
+        MapMode::Tiled | MapMode::Stepped { .. } => {
+            let sides: Vec<_> = (0..decl.rank()).map(|i| decl.box_side(i)).collect();
+            let steps: Vec<_> = (0..decl.rank()).map(|i| decl.step(i)).collect();
+            let mut tiled = Tiled::new(dtype, map.base, &map.extents, &map.strides, &sides);
+            tiled.element_strides = &steps;
+            tiled.swizzle = swizzle;
+            return TensorMap::tiled(context, &tiled);
+        }
+        MapMode::Im2col {
+            lower,
+            upper,
+            channels,
+            pixels,
+            steps,
+        } => (lower, upper, *channels, *pixels, steps),
+    };
+    let im2col = Im2col {
+        dtype,
+        address: map.base,
+        dims: &map.extents,
+        strides: &map.strides,
+        lower,
+        upper,
+        channels,
+        pixels,
+        element_strides,
+        swizzle,
+        l2_promotion: L2Promotion::default(),
+        oob_fill: OobFill::Zero,
+    };
+    TensorMap::im2col(context, &im2col)
+}
+
+fn swizzle(swizzle: warpline_ir::Swizzle) -> Swizzle {
+    match swizzle {
         warpline_ir::Swizzle::None => Swizzle::None,
         warpline_ir::Swizzle::B32 => Swizzle::B32,
         warpline_ir::Swizzle::B64 => Swizzle::B64,
         warpline_ir::Swizzle::B128 => Swizzle::B128,
-    };
-    TensorMap::tiled(context, &tiled)
+    }
 }
 
 fn data_type(dtype: DType) -> DataType {

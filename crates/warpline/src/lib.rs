@@ -51,3 +51,8 @@ pub use prepare::{Prepared, PreparedStep, prepare};
 pub use run::{Phase, Progress, RunOptions, run};
 pub use warpline_cpu::Timing;
 pub use warpline_kernels as kernels;
+
+/// The guide's programs compile, run, and give the numbers it states.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide.md")]
+struct Guide;

@@ -69,6 +69,9 @@ fn names_all_lanes(op: &OpSite) -> bool {
         Op::Shuffle(o) => o.mask,
         Op::Vote(o) => o.mask,
         Op::Ballot(o) => o.mask,
+        Op::MatchAny(o) => o.mask,
+        Op::MatchAll(o) => o.mask,
+        Op::Redux(o) => o.mask,
         Op::WarpSync(o) => o.mask,
         _ => return false,
     };

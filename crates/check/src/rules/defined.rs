@@ -3,7 +3,7 @@
 use super::Case;
 use crate::facts::Facts;
 use crate::refusal::{Findings, Rule};
-use warpline_ir::{Access, Block, Kernel, Loc, Memory, Op, Operand, RegId, RoleId, StmtKind};
+use warpline_ir::{Block, Kernel, Loc, Operand, RegId, RoleId, StmtKind};
 
 /// The rules of this group.
 pub const RULES: &[Rule] = &[DEFINED];
@@ -20,17 +20,7 @@ pub(crate) fn judge<'k>(case: &Case<'k>, found: &mut Findings<'k>) {
         found,
         role: None,
         told: vec![false; kernel.regs.len()],
-        sums: vec![false; kernel.regs.len()],
     };
-    for op in &case.ops {
-        for t in &op.facts.touches {
-            if let Memory::Register(r) = t.memory
-                && t.access != Access::Read
-            {
-                walk.sums[r.index()] = true;
-            }
-        }
-    }
     let mut known = vec![false; kernel.regs.len()];
     walk.block(&kernel.prologue, &mut known);
     let ends: Vec<Known> = kernel
@@ -64,8 +54,6 @@ struct Walk<'a, 'k> {
     role: Option<RoleId>,
     /// Registers already refused: one line for each is enough.
     told: Vec<bool>,
-    /// Accumulators: registers that an engine writes.
-    sums: Vec<bool>,
 }
 
 impl Walk<'_, '_> {
@@ -84,22 +72,12 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// The registers whose values an op needs.
-    ///
-    /// A select between an accumulator and something else is how a sum of no
-    /// products comes out: accumulators need no zeroing.
-    fn needed(&self, op: &Op, facts: &Facts) -> Vec<RegId> {
-        let chooses = matches!(op, Op::Select(o) if o.cond.as_reg().is_some());
-        let needed = |r: &RegId| !(chooses && self.sums[r.index()]);
-        facts.uses().filter(needed).collect()
-    }
-
     fn block(&mut self, block: &Block, known: &mut Known) {
         for s in &block.0 {
             match &s.kind {
                 StmtKind::Op(op) => {
                     let facts = Facts::of(op);
-                    for r in self.needed(op, &facts) {
+                    for r in facts.uses() {
                         self.read(known, r.into(), s.loc);
                     }
                     set(known, &facts.defs);

@@ -5,7 +5,7 @@ use crate::refusal::{Findings, Rule};
 use warpline_ir::{MapMode, Memory, Op, Param, ParamKind, Swizzle, TensorMapDecl, Tile, View};
 
 /// The rules of this group.
-pub const RULES: &[Rule] = &[MAP, MODE, COORDS, BYTES, SWIZZLE, VIEW];
+pub const RULES: &[Rule] = &[MAP, MODE, COORDS, REDUCE, BYTES, SWIZZLE, VIEW];
 
 const MAP: Rule = Rule {
     code: "R13.map",
@@ -13,11 +13,15 @@ const MAP: Rule = Rule {
 };
 const MODE: Rule = Rule {
     code: "R13.mode",
-    holds: "a store goes through a tiled map",
+    holds: "a store to a box goes through a tiled map, one to pixels through an im2col map",
 };
 const COORDS: Rule = Rule {
     code: "R13.coords",
     holds: "a tensor copy names one coordinate per dimension, and one offset per window dimension",
+};
+const REDUCE: Rule = Rule {
+    code: "R13.reduce",
+    holds: "a reducing store combines elements of a type that the hardware combines so",
 };
 const BYTES: Rule = Rule {
     code: "R13.bytes",
@@ -51,10 +55,20 @@ pub(crate) fn judge<'k>(case: &Case<'k>, found: &mut Findings<'k>) {
         };
         let mut refuse =
             |rule: &Rule, text: String| found.refuse(rule, op.loc(), op.site.role, text);
-        let tiled = decl.mode == MapMode::Tiled;
-        if matches!(op.op, Op::TensorStore(_)) && !tiled {
-            let text = format!("a store goes through a tiled map; {} is im2col", param.name);
-            refuse(&MODE, text);
+        if let Op::TensorStore(store) = op.op {
+            let is_im2col = matches!(decl.mode, MapMode::Im2col { .. });
+            if store.im2col != is_im2col {
+                let (goes, is) = match is_im2col {
+                    true => ("a box goes through a tiled map", "im2col"),
+                    false => ("pixels goes through an im2col map", "tiled"),
+                };
+                refuse(&MODE, format!("a store to {goes}; {} is {is}", param.name));
+            }
+            if let Some(how) = store.reduce
+                && let Err(why) = how.legal_in_tensor(decl.dtype)
+            {
+                refuse(&REDUCE, format!("tensor map {}: {why}", param.name));
+            }
         }
         if let Some(text) = bad_coords(op, &param.name, decl) {
             refuse(&COORDS, text);
@@ -76,12 +90,14 @@ fn sound_map(p: &Param) -> Option<(&Param, &TensorMapDecl)> {
 fn bad_coords(op: &OpSite, name: &str, decl: &TensorMapDecl) -> Option<String> {
     let (coords, offsets) = match op.op {
         Op::TensorLoad(o) => (o.coords.len(), o.offsets.len()),
+        Op::TensorPrefetchBox(o) => (o.coords.len(), o.offsets.len()),
         Op::TensorStore(o) => (o.coords.len(), 0),
         _ => return None,
     };
     let rank = decl.rank();
     let windows = match (&decl.mode, op.op) {
-        (MapMode::Im2col { .. }, Op::TensorLoad(_)) => rank - 2,
+        (_, Op::TensorStore(_)) => 0,
+        (MapMode::Im2col { .. }, _) => rank - 2,
         _ => 0,
     };
     (coords != rank || offsets != windows).then(|| {
@@ -119,10 +135,7 @@ fn copy(
         );
         return refuse(&BYTES, text);
     }
-    let inner = match &decl.mode {
-        MapMode::Tiled => decl.tile[0],
-        MapMode::Im2col { channels, .. } => *channels,
-    };
+    let inner = decl.inner();
     let wide = layout.panel_cols();
     let whole_panels = v.col.is_multiple_of(wide) && v.cols.is_multiple_of(wide);
     // A box is written row after row without gaps: one panel, or all rows of several.

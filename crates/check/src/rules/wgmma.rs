@@ -3,7 +3,7 @@
 use super::{Case, OpSite};
 use crate::facts::Whole;
 use crate::refusal::{Findings, Rule};
-use warpline_ir::ops::wgmma::{MatrixA, MmaType, Wgmma};
+use warpline_ir::ops::wgmma::{MatrixA, Wgmma};
 use warpline_ir::{DType, Major, Op, Swizzle, Sync, Uniform, View};
 
 /// The rules of this group.
@@ -72,17 +72,13 @@ fn issuer(case: &Case, op: &OpSite) -> Option<String> {
 }
 
 fn operands(case: &Case, o: &Wgmma, refuse: &mut dyn FnMut(&Rule, String)) {
-    let dtype = match o.ty {
-        MmaType::Bf16 => DType::Bf16,
-        MmaType::F16 => DType::F16,
-    };
     let a = match &o.a {
-        MatrixA::Shared(v, major) => Some((v, *major)),
+        MatrixA::Shared(v, major) => Some((v, *major, o.a_ty)),
         MatrixA::Regs(_) => None,
     };
-    for (v, major) in a.into_iter().chain([(&o.b, o.b_major)]) {
+    for (v, major, ty) in a.into_iter().chain([(&o.b, o.b_major, o.b_ty)]) {
         if case.is_sound(v)
-            && let Some(text) = bad_operand(case, v, major, dtype)
+            && let Some(text) = bad_operand(case, v, major, ty.dtype())
         {
             refuse(&OPERAND, text);
         }

@@ -79,6 +79,40 @@ fn a_full_mask_in_part_of_a_warp_is_refused() {
 }
 
 #[test]
+fn lanes_that_reduce_or_compare_must_all_be_there() {
+    use warpline_ir::ops::warp::{MatchAll, MatchAny, Redux, ReduxMode};
+    fn refused(make: impl FnOnce(Type, RegId, RegId, Operand) -> Op) {
+        let mut k = Kit::one();
+        let (lane, cond) = (k.lane(), k.lane_pred());
+        let (dst, all) = (k.reg(Type::U32), k.reg(Type::Pred));
+        under(&mut k, cond, make(Type::U32, dst, all, lane.into()));
+        k.refused("R15.mask", 11);
+    }
+    let (mask, mode) = (ALL_LANES, ReduxMode::Add);
+    refused(|ty, dst, _, src| MatchAny { ty, dst, src, mask }.into());
+    refused(|ty, dst, all, src| {
+        MatchAll {
+            ty,
+            dst,
+            all,
+            src,
+            mask,
+        }
+        .into()
+    });
+    refused(|ty, dst, _, src| {
+        Redux {
+            mode,
+            ty,
+            dst,
+            src,
+            mask,
+        }
+        .into()
+    });
+}
+
+#[test]
 fn a_part_mask_in_part_of_a_warp_passes() {
     let mut k = Kit::one();
     let cond = k.lane_pred();

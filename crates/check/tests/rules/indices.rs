@@ -7,7 +7,7 @@ fn load(k: &mut Kit, place: Place) -> memory::Load {
         ty: Type::F32,
         dst: vec![k.reg(Type::F32)],
         at: At::Shared(place),
-        cache: memory::LoadCache::Default,
+        cache: memory::LoadCache::DEFAULT,
     }
 }
 
@@ -73,6 +73,8 @@ fn a_view_outside_its_tile_is_refused() {
             map,
             src,
             coords,
+            im2col: false,
+            reduce: None,
             hint: None,
         },
     );

@@ -1,5 +1,5 @@
 use crate::kit::{Kit, bar, swizzled, view};
-use warpline_ir::ops::{arith, control, mbarrier, special, tensor};
+use warpline_ir::ops::{arith, control, copy, mbarrier, special, tensor};
 use warpline_ir::*;
 
 #[test]
@@ -36,6 +36,36 @@ fn an_undeclared_barrier_is_refused() {
 }
 
 #[test]
+fn copies_of_lanes_name_what_is_declared() {
+    let mut k = Kit::one();
+    let (bar, counted) = (bar(BarId(0), 0), true);
+    k.push(23, copy::CopyArrive { bar, counted });
+    k.refused("S.reference", 23);
+    let mut k = Kit::one();
+    let (src, bytes) = (Operand::Imm(0), 16);
+    let dst = Place {
+        tile: TileId(2),
+        stage: Operand::Imm(0),
+        byte: Operand::Imm(0),
+        offset: 0,
+        peer: None,
+    };
+    k.push(
+        24,
+        copy::CopyAsync {
+            dst,
+            src,
+            bytes,
+            valid: None,
+            bypass: true,
+            fetch: None,
+            hint: None,
+        },
+    );
+    k.refused("S.reference", 24);
+}
+
+#[test]
 fn an_undeclared_named_barrier_is_refused() {
     let mut k = Kit::one();
     k.push(
@@ -55,6 +85,8 @@ fn an_undeclared_tile_and_tensor_map_are_refused() {
         map: ParamId(0),
         src: view(TileId(0), 64, 64),
         coords: vec![Operand::Imm(0); 2],
+        im2col: false,
+        reduce: None,
         hint: None,
     };
     k.push(23, store);

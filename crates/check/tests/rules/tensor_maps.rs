@@ -1,4 +1,5 @@
 use crate::kit::{Kit, bar, swizzled, view};
+use warpline_ir::ops::bulk::Reduction;
 use warpline_ir::ops::tensor::{TensorLoad, TensorStore};
 use warpline_ir::*;
 
@@ -87,29 +88,63 @@ fn half_a_panel_is_refused() {
     load(map(&[32, 128], Swizzle::B128), left_half, 2).refused("R13.view", 10);
 }
 
-#[test]
-fn a_store_through_an_im2col_map_is_refused() {
+/// A store of 128 rows of a tile through a map.
+fn store(decl: TensorMapDecl, change: impl FnOnce(&mut TensorStore)) -> Kit {
     let mut k = Kit::one();
     let tile = k.tile(5, "a", swizzled(128), 1);
-    let decl = TensorMapDecl {
+    let rank = decl.rank();
+    let map = k.param(7, "a", ParamKind::TensorMap(decl));
+    let mut op = TensorStore {
+        map,
+        src: view(tile, 128, 64),
+        coords: vec![Operand::Imm(0); rank],
+        im2col: false,
+        reduce: None,
+        hint: None,
+    };
+    change(&mut op);
+    k.push(10, op);
+    k
+}
+
+fn im2col() -> TensorMapDecl {
+    TensorMapDecl {
         mode: MapMode::Im2col {
             lower: vec![0, 0],
             upper: vec![0, 0],
             channels: 64,
             pixels: 128,
+            steps: vec![1, 2],
         },
         ..map(&[], Swizzle::B128)
-    };
-    let map = k.param(7, "a", ParamKind::TensorMap(decl));
-    let (src, coords) = (view(tile, 128, 64), vec![Operand::Imm(0); 4]);
-    k.push(
-        10,
-        TensorStore {
-            map,
-            src,
-            coords,
-            hint: None,
+    }
+}
+
+#[test]
+fn a_store_goes_to_what_the_map_is_of() {
+    let tiled = || map(&[64, 128, 1], Swizzle::B128);
+    store(im2col(), |s| s.im2col = true).passes();
+    store(im2col(), |_| ()).refused("R13.mode", 10);
+    store(tiled(), |_| ()).passes();
+    store(tiled(), |s| s.im2col = true).refused("R13.mode", 10);
+}
+
+#[test]
+fn a_reduction_is_one_the_elements_have() {
+    let tiled = || map(&[64, 128], Swizzle::B128);
+    store(tiled(), |s| s.reduce = Some(Reduction::Add)).passes();
+    store(tiled(), |s| s.reduce = Some(Reduction::Xor)).refused("R13.reduce", 10);
+}
+
+#[test]
+fn an_element_stride_of_the_inner_dimension_is_refused() {
+    let stepped = |steps: &[u32]| TensorMapDecl {
+        mode: MapMode::Stepped {
+            steps: steps.to_vec(),
         },
-    );
-    k.refused("R13.mode", 10);
+        ..map(&[64, 128], Swizzle::B128)
+    };
+    store(stepped(&[1, 2]), |_| ()).passes();
+    store(stepped(&[2, 1]), |_| ()).refused("R13.map", 7);
+    store(stepped(&[1, 3]), |_| ()).refused("R13.map", 7);
 }

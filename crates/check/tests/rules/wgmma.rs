@@ -9,12 +9,15 @@ fn product(roles: &[(&str, u32)], change: impl FnOnce(&mut Kit, &mut Wgmma)) -> 
     let b = k.tile(6, "b", swizzled(64), 1);
     let d = (0..32).map(|_| k.value(Type::F32)).collect();
     let mut op = Wgmma {
-        ty: MmaType::Bf16,
+        a_ty: MmaType::Bf16,
+        b_ty: MmaType::Bf16,
         n: 64,
         d,
         a: MatrixA::Shared(view(a, 64, 16), Major::K),
         b: view(b, 64, 16),
         b_major: Major::K,
+        neg_a: false,
+        neg_b: false,
         scale_d: Operand::Imm(1),
     };
     change(&mut k, &mut op);
@@ -59,9 +62,39 @@ fn a_plain_tile_is_refused() {
 
 #[test]
 fn a_tile_of_another_type_is_refused() {
-    let text = product(ONE, |_, op| op.ty = MmaType::F16);
+    let text = product(ONE, |_, op| {
+        (op.a_ty, op.b_ty) = (MmaType::F16, MmaType::F16)
+    });
     let codes: Vec<_> = text.refusals().iter().map(|r| r.code()).collect();
     assert_eq!(codes, ["R14.operand", "R14.operand"]);
+}
+
+/// The product over tiles of one byte per element.
+fn fp8(a_ty: MmaType, b_ty: MmaType, b_dtype: DType) -> Kit {
+    product(ONE, |k, op| {
+        let bytes = TileLayout {
+            element: 1,
+            cols: 128,
+            ..swizzled(64)
+        };
+        let (a, b) = (k.tile(7, "p", bytes, 1), k.tile(8, "q", bytes, 1));
+        k.0.tiles[a.index()].dtype = a_ty.dtype();
+        k.0.tiles[b.index()].dtype = b_dtype;
+        (op.a_ty, op.b_ty) = (a_ty, b_ty);
+        op.a = MatrixA::Shared(view(a, 64, 32), Major::K);
+        op.b = view(b, 64, 32);
+    })
+}
+
+#[test]
+fn fp8_types_mix_and_each_tile_has_its_own() {
+    let (e4, e5) = (MmaType::E4m3, MmaType::E5m2);
+    fp8(e4, e5, DType::E5m2).passes();
+    let text = fp8(e4, e5, DType::E4m3).refused("R14.operand", 10);
+    assert!(
+        text.contains("wgmma reads e5m2 here; tile q is e4m3"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -121,52 +154,22 @@ fn a_product_that_may_overwrite_needs_no_first_value() {
 }
 
 #[test]
-fn a_sum_of_no_products_is_chosen_by_a_predicate() {
-    use warpline_ir::ops::compare::Select;
-    let sum = |chosen: bool| {
-        let mut k = Kit::new(ONE);
-        let tile = k.tile(5, "a", swizzled(64), 1);
-        let (cond, zero, x, dst) = (
-            k.value(Type::Pred),
-            k.value(Type::F32),
-            k.reg(Type::F32),
-            k.reg(Type::F32),
-        );
-        let mut d = vec![x];
-        d.extend((0..3).map(|_| k.reg(Type::F32)));
-        let op = Wgmma {
-            ty: MmaType::Bf16,
-            n: 8,
-            d,
-            a: MatrixA::Shared(view(tile, 64, 16), Major::K),
-            b: view(tile, 8, 16),
-            b_major: Major::K,
-            scale_d: cond.into(),
-        };
-        let then = Block(vec![k.op(9, op)]);
-        let stmt = k.stmt(
-            8,
-            StmtKind::If {
-                cond,
-                then,
-                other: Block::default(),
-            },
-        );
-        k.run(0, stmt);
-        let (ty, a, b) = (Type::F32, x.into(), zero.into());
-        let cond = if chosen { cond.into() } else { Operand::Imm(1) };
-        k.push(
-            10,
-            Select {
-                ty,
-                dst,
-                cond,
-                a,
-                b,
-            },
-        );
-        k
+fn a_product_that_adds_needs_its_sums_written() {
+    let unwritten = |k: &mut Kit, op: &mut Wgmma| {
+        op.d = (0..32).map(|_| k.reg(Type::F32)).collect();
     };
-    sum(true).passes();
-    sum(false).refused("S.defined", 10);
+    let refusals = product(ONE, unwritten).refusals();
+    assert_eq!(refusals.len(), 32);
+    assert!(refusals.iter().all(|r| r.code() == "S.defined"));
+    product(ONE, |k, op| {
+        unwritten(k, op);
+        op.scale_d = Operand::Imm(0);
+    })
+    .passes();
+    // A predicate is the author's word that the first product overwrites.
+    product(ONE, |k, op| {
+        unwritten(k, op);
+        op.scale_d = k.value(Type::Pred).into();
+    })
+    .passes();
 }

@@ -1,10 +1,9 @@
-//! Clusters: remote arrivals, peers that leave, multicast.
+//! Clusters: remote arrivals, peers that leave.
 
 use crate::harness::{Setup, expect_pass, line, strict, timings};
 use warpline_cpu::{Options, Timing};
 use warpline_ir::build::*;
-use warpline_ir::ops::bulk::BulkLoad;
-use warpline_ir::{FaultKind, Kernel, Op, Operand, Stmt, StmtKind};
+use warpline_ir::{FaultKind, Kernel};
 
 fn build(body: impl FnOnce(Builder)) -> Kernel {
     Kernel::build("cluster", body).unwrap_or_else(|e| panic!("{e}"))
@@ -120,56 +119,5 @@ fn a_copy_still_writing_global_memory_ends_after_the_cta() {
         let setup = Setup::new().output("out", 128);
         setup.run(&k, 1, &options).unwrap();
         assert_eq!(setup.values::<u32>(0), (0..32).collect::<Vec<_>>());
-    }
-}
-
-/// Has every bulk load go to all four CTAs: the builder says this with tensor maps only.
-fn multicast(stmts: &mut [Stmt]) {
-    for s in stmts {
-        match &mut s.kind {
-            StmtKind::Op(Op::BulkLoad(BulkLoad {
-                multicast: mask, ..
-            })) => *mask = Some(Operand::Imm(0b1111)),
-            StmtKind::If { then, .. } => multicast(&mut then.0),
-            StmtKind::Elect { body } => multicast(&mut body.0),
-            _ => {}
-        }
-    }
-}
-
-#[test]
-fn a_multicast_copy_arrives_at_every_receiver() {
-    let mut k = build(|k| {
-        k.cluster(4, 1, 1);
-        let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
-        let t = k.tile::<u32>("t", 1, 32).plain().declare();
-        let full = k.barrier("full", 1).count(1);
-        k.role("all").body(|| {
-            elect(|| {
-                full.at(0).arrive_expect(128);
-                // Rank 2 sends to all.
-                if_(cluster_rank().eq(2u32), || {
-                    bulk_load(t.whole(), x.address(0), 128, full.at(0));
-                });
-            });
-            full.at(0).wait_cluster(0);
-            let y = t.whole().load(0u32, lane_id());
-            out.store(cta_id() * 32 + lane_id(), y);
-            cluster_sync();
-        });
-        // Speaks of a peer, so that the cluster meets first and last.
-        let _ = full.at(0).peer(0u32);
-    });
-    multicast(&mut k.roles[0].body.0);
-    for options in timings() {
-        let setup = Setup::new()
-            .input("x", &(0..32).collect::<Vec<u32>>())
-            .output("out", 4 * 128);
-        let stats = setup
-            .run(&k, 4, &options)
-            .unwrap_or_else(|e| panic!("{options:?}: {e}"));
-        let want: Vec<u32> = (0..128).map(|i| i % 32).collect();
-        assert_eq!(setup.values::<u32>(1), want);
-        assert_eq!(stats.bytes.bulk_load, 512);
     }
 }

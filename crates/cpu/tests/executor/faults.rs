@@ -6,7 +6,7 @@ use warpline_cpu::{Options, Timing};
 use warpline_ir::build::*;
 use warpline_ir::ops::control::SetMaxRegs;
 use warpline_ir::ops::mbarrier::MbarrierArrive;
-use warpline_ir::{Arg, FaultKind, Kernel, Op};
+use warpline_ir::{Arg, FaultKind, Kernel, Op, Operand};
 
 fn build(body: impl FnOnce(Builder)) -> Kernel {
     Kernel::build("faulty", body).unwrap_or_else(|e| panic!("{e}"))
@@ -442,7 +442,13 @@ fn an_arrival_of_more_than_is_expected_is_a_fault() {
         k.role("all").body(|| elect(|| bar.at(0).arrive()));
     });
     edit(&mut k, 0, &|op| match op {
-        Op::MbarrierArrive(a) => Some(MbarrierArrive { count: 3, ..a }.into()),
+        Op::MbarrierArrive(a) => Some(
+            MbarrierArrive {
+                count: Operand::Imm(3),
+                ..a
+            }
+            .into(),
+        ),
         op => Some(op),
     });
     for options in timings() {

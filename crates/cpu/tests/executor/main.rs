@@ -1,8 +1,14 @@
 //! The executor: what runs, what is found, and how it is said.
 
+mod barriers;
 mod clusters;
+mod copies;
+mod dsmem;
 mod faults;
 mod harness;
 mod mutants;
+mod numbers;
 mod programs;
+mod reductions;
+mod strong;
 mod waits;

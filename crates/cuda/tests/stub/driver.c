@@ -197,4 +197,17 @@ R cuTensorMapEncodeTiled(P map[16], int dtype, unsigned rank, H base, const P *d
   for (int i = 0; i < 16; i++) map[i] = 0x1000 + i;
   return (uintptr_t)map % 64 ? 1 : 0;
 }
+
+R cuTensorMapEncodeIm2col(P map[16], int dtype, unsigned rank, H base, const P *dims, const P *strides,
+                          const int *lower, const int *upper, unsigned channels, unsigned pixels,
+                          const unsigned *steps, int interleave, int swizzle, int l2, int fill) {
+  ENTER(1)
+  say("  dtype=%d rank=%u base=%p interleave=%d swizzle=%d l2=%d fill=%d channels=%u pixels=%u\n", dtype, rank, base,
+      interleave, swizzle, l2, fill, channels, pixels);
+  for (unsigned i = 0; i < rank; i++)
+    say("  dim %llu stride %llu step %u\n", dims[i], i + 1 < rank ? strides[i] : 0, steps[i]);
+  for (unsigned i = 0; i + 2 < rank; i++) say("  corners %d %d\n", lower[i], upper[i]);
+  for (int i = 0; i < 16; i++) map[i] = 0x2000 + i;
+  return (uintptr_t)map % 64 ? 1 : 0;
+}
 #endif

@@ -1,6 +1,8 @@
 //! What a kernel declares: parameters, roles, shared memory, clusters.
 
 use super::global::{Flags, Global, WorkQueue};
+use super::outbox::{Outbox, Stored};
+use super::partial::PartialTiles;
 use super::raw::{Bar, Map, Named};
 use super::reg::Reg;
 use super::ring::{Ring, RingTiles, Stages};
@@ -129,6 +131,22 @@ impl Builder {
     #[track_caller]
     pub fn flags(self, name: &str) -> Flags {
         Flags::new(self.pointer(name))
+    }
+
+    /// Sums of `m` × `n` that one CTA leaves in global memory for another, with their flags.
+    ///
+    /// Two parameters: the sums under `name`, and the flags under `name` with `_flags` after it.
+    #[track_caller]
+    pub fn partial_tiles(self, name: &str, m: u32, n: u32) -> PartialTiles {
+        let sums = self.pointer(name);
+        PartialTiles::new(sums, self.flags(&format!("{name}_flags")), m, n)
+    }
+
+    /// A staging tile with copies, from which a role's results go to global memory by TMA.
+    #[track_caller]
+    pub fn outbox<T: Stored>(self, name: &str, stages: u32, rows: u32, cols: u32) -> Outbox<T> {
+        let tile = self.tile(name, rows, cols).stages(stages).declare();
+        Outbox::new(name, stages, tile, self.named_barrier(name))
     }
 
     /// A queue of work items that CTAs take from as they come; roles learn of
@@ -267,6 +285,7 @@ impl RoleDecl {
             return;
         }
         body();
+        super::outbox::drain();
         with(|s| {
             let stmts = s.blocks.pop().map(|b| b.stmts).unwrap_or_default();
             let mut all = std::mem::take(&mut s.preamble);

@@ -71,7 +71,7 @@ pub(crate) fn finish(mut s: State) -> Result<Kernel, BuildErrors> {
 
 /// How often the barriers of rings and turns are arrived at.
 fn settle_counts(s: &mut State) {
-    let cluster = s.cluster.iter().product();
+    let cluster = s.cluster;
     for i in 0..s.rings.len() {
         let ring = &s.rings[i];
         let (full, empty) = (ring.full, ring.empty);

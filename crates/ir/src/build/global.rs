@@ -8,11 +8,12 @@ use super::ring::Ring;
 use super::state::{Width, emit, here, with};
 use super::tile::Tile;
 use super::warp::warp_sync;
-use crate::ops::atomic::{Atomic, AtomicOp, LoadAcquire, RedRelease};
-use crate::ops::memory::{Load, LoadCache, Store, StoreCache};
-use crate::sync::Scope;
-use crate::types::{Element, Scalar, Type};
-use crate::value::{At, Operand};
+use crate::ops::atomic::AtomicOp;
+use crate::ops::memory::{Load, LoadCache, Prefetch, PrefetchTo, Store, StoreCache};
+use crate::ops::policy::{CacheHint, CreatePolicy, Evict};
+use crate::sync::{MemoryOrder, Scope};
+use crate::types::{Element, Scalar};
+use crate::value::At;
 use std::marker::PhantomData;
 
 /// Elements in global memory.
@@ -92,13 +93,23 @@ impl<T: Element> Global<T> {
     /// Reads `N` registers of any type from element `i` on.
     #[track_caller]
     pub fn load_as<U: Scalar, const N: usize>(self, i: impl Index) -> [Reg<U>; N] {
+        self.load_cached(i, LoadCache::DEFAULT)
+    }
+
+    /// As [`load_as`](Self::load_as), with a use of the caches.
+    #[track_caller]
+    pub fn load_cached<U: Scalar, const N: usize>(
+        self,
+        i: impl Index,
+        cache: LoadCache,
+    ) -> [Reg<U>; N] {
         let addr = self.address(i).operand();
         let dst: [Reg<U>; N] = std::array::from_fn(|_| Reg::fresh());
         emit(Load {
             ty: U::TYPE,
             dst: dst.iter().map(|r| r.id()).collect(),
             at: At::Global { addr, offset: 0 },
-            cache: LoadCache::Default,
+            cache,
         });
         dst
     }
@@ -118,32 +129,54 @@ impl<T: Element> Global<T> {
     /// Writes `N` registers of any type from element `i` on.
     #[track_caller]
     pub fn store_as<U: Scalar, const N: usize>(self, i: impl Index, values: [impl Value<U>; N]) {
+        self.store_cached(i, values, StoreCache::DEFAULT);
+    }
+
+    /// As [`store_as`](Self::store_as), with a use of the caches.
+    #[track_caller]
+    pub fn store_cached<U: Scalar, const N: usize>(
+        self,
+        i: impl Index,
+        values: [impl Value<U>; N],
+        cache: StoreCache,
+    ) {
         let addr = self.address(i).operand();
         emit(Store {
             ty: U::TYPE,
             src: values.iter().map(|v| v.operand()).collect(),
             at: At::Global { addr, offset: 0 },
-            cache: StoreCache::Default,
+            cache,
         });
     }
+
+    /// Brings the line of an element close; nothing waits for it.
+    #[track_caller]
+    pub fn prefetch(self, i: impl Index, to: PrefetchTo) {
+        let addr = self.address(i).operand();
+        emit(Prefetch { addr, to });
+    }
+}
+
+/// Makes a hint: the L2 keeps a fraction (above 0, up to 1) of the lines of an
+/// access as `evict` says, and the rest as it is.
+#[track_caller]
+pub fn cache_policy(evict: Evict, fraction: impl Value<f32>) -> CacheHint {
+    let dst = Reg::<u64>::fresh();
+    emit(CreatePolicy {
+        dst: dst.id(),
+        primary: evict,
+        rest: Evict::Unchanged,
+        fraction: fraction.operand(),
+    });
+    CacheHint::Policy(dst.operand())
 }
 
 impl Global<u32> {
     /// Adds to a word of the device; gives what it was.
     #[track_caller]
     pub fn fetch_add(self, i: impl Index, value: impl Value<u32>) -> Reg<u32> {
-        let addr = self.address(i).operand();
-        let dst = Reg::fresh();
-        emit(Atomic {
-            op: AtomicOp::Add,
-            ty: Type::U32,
-            dst: dst.id(),
-            at: At::Global { addr, offset: 0 },
-            value: value.operand(),
-            compare: None,
-            scope: Scope::Gpu,
-        });
-        dst
+        let order = MemoryOrder::relaxed(Scope::Gpu);
+        self.word(i).atomic(AtomicOp::Add, value, order)
     }
 }
 
@@ -167,16 +200,8 @@ impl Flags {
     pub fn signal(self, i: impl Index) {
         let _at = here();
         with(|s| s.co_resident = true);
-        let addr = self.words.address(i).operand();
-        let raise = || {
-            emit(RedRelease {
-                op: AtomicOp::Add,
-                ty: Type::U32,
-                at: At::Global { addr, offset: 0 },
-                value: Operand::imm(1u32),
-                scope: Scope::Gpu,
-            });
-        };
+        let word = self.words.word(i);
+        let raise = || word.reduce(AtomicOp::Add, 1u32, MemoryOrder::release(Scope::Gpu));
         match with(|s| Some(s.width)) {
             Some(Width::Role) => {
                 warp_sync();
@@ -186,23 +211,21 @@ impl Flags {
         }
     }
 
+    /// Lowers flag `i` to zero again, for the next launch.
+    #[track_caller]
+    pub fn reset(self, i: impl Index) {
+        let _at = here();
+        self.words.store(i, 0u32);
+    }
+
     /// Waits until flag `i` is at least `value`, acquiring what the signallers wrote.
     #[track_caller]
     pub fn wait(self, i: impl Index, value: impl Value<u32>) {
         let _at = here();
         with(|s| s.co_resident = true);
-        let (addr, value) = (self.words.address(i).operand(), value.reg());
+        let (word, value) = (self.words.word(i), value.reg());
         while_(
-            || {
-                let seen = Reg::<u32>::fresh();
-                emit(LoadAcquire {
-                    ty: Type::U32,
-                    dst: seen.id(),
-                    at: At::Global { addr, offset: 0 },
-                    scope: Scope::Gpu,
-                });
-                seen.lt(value)
-            },
+            || word.load(MemoryOrder::acquire(Scope::Gpu)).lt(value),
             || nanosleep(20),
         );
     }

@@ -1,10 +1,9 @@
 //! Functions of numbers, built from the hardware's approximations.
 
 use super::flow::select;
-use super::reg::{Reg, Value};
+use super::reg::{Float, Reg, Value};
 use super::state::{emit, here};
 use crate::ops::math::{Ex2, Lg2, Rcp, Rsqrt, Sqrt, Tanh};
-use crate::types::Type;
 
 macro_rules! unary {
     ($($(#[$doc:meta])* $name:ident = $op:ident;)*) => {$(
@@ -26,12 +25,12 @@ unary! {
     rsqrt = Rsqrt;
 }
 
-/// 2ˣ, approximately (`ex2.approx.ftz`).
+/// 2ˣ, approximately (`ex2.approx`; `f32` and `bf16` flush subnormals).
 #[track_caller]
-pub fn exp2(x: Reg<f32>) -> Reg<f32> {
+pub fn exp2<T: Float>(x: Reg<T>) -> Reg<T> {
     let dst = Reg::fresh();
     emit(Ex2 {
-        ty: Type::F32,
+        ty: T::TYPE,
         dst: dst.id(),
         a: x.operand(),
         ftz: true,
@@ -50,12 +49,12 @@ pub fn sqrt(x: Reg<f32>) -> Reg<f32> {
     dst
 }
 
-/// tanh x, approximately (`tanh.approx`, relative error 2⁻¹¹).
+/// tanh x, approximately (`tanh.approx`; of `f32` with a relative error of 2⁻¹¹).
 #[track_caller]
-pub fn tanh_approx(x: Reg<f32>) -> Reg<f32> {
+pub fn tanh_approx<T: Float>(x: Reg<T>) -> Reg<T> {
     let dst = Reg::fresh();
     emit(Tanh {
-        ty: Type::F32,
+        ty: T::TYPE,
         dst: dst.id(),
         a: x.operand(),
     });

@@ -7,7 +7,7 @@
 use super::flow::{if_, if_else, range, select, while_};
 use super::reg::{Reg, Value, Var};
 use super::state::{error, here};
-use super::warp::{cta_id, grid_ctas};
+use super::warp::{cluster_id, cta_id, grid_clusters, grid_ctas};
 
 /// A sequence of tiles.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -102,6 +102,15 @@ impl Tiles {
         let _at = here();
         range(cta_id(), self.count)
             .by(grid_ctas())
+            .each(|i| body(self.at(i)));
+    }
+
+    /// As [`each`](Self::each), for a cluster whose CTAs work on the same tile.
+    #[track_caller]
+    pub fn each_cluster(self, body: impl FnOnce(TileAt)) {
+        let _at = here();
+        range(cluster_id(), self.count)
+            .by(grid_clusters())
             .each(|i| body(self.at(i)));
     }
 

@@ -4,10 +4,9 @@ use super::state::{emit, error, fresh, with};
 use crate::ops::arith::{
     Abs, Add, Div, Fma, Mad, MadWide, Max, Min, Mov, Mul, MulHi, MulWide, Neg, Rem, Sub,
 };
-use crate::ops::bits::{And, Not, Or, Shl, Shr, Xor};
-use crate::ops::compare::{Cmp, PredAnd, PredNot, PredOr, Setp};
-use crate::ops::convert::{Bitcast, Cvt, Pack, Unpack};
-use crate::types::{Bf16x2, F16x2, Scalar, Tf32, Type};
+use crate::ops::bits::{And, Or, Xor};
+use crate::ops::convert::{Bitcast, Cvt};
+use crate::types::{Bf16x2, F16x2, Scalar, Tf32};
 use crate::value::{Operand, RegId};
 use half::{bf16, f16};
 use std::marker::PhantomData;
@@ -88,6 +87,35 @@ macro_rules! coord {
     )*};
 }
 coord!(u32, i32, Reg<u32>, Reg<i32>);
+
+/// Coordinates of a box, innermost first: an array, or a tuple of registers and constants.
+pub trait Coords<const R: usize>: Copy {
+    /// As operands of an op.
+    fn coords(self) -> [Operand; R];
+}
+
+impl<C: Coord, const R: usize> Coords<R> for [C; R] {
+    #[track_caller]
+    fn coords(self) -> [Operand; R] {
+        self.map(Coord::coord)
+    }
+}
+
+macro_rules! coords {
+    ($($n:literal: $($t:ident $i:tt),*;)*) => {$(
+        impl<$($t: Coord),*> Coords<$n> for ($($t,)*) {
+            #[track_caller]
+            fn coords(self) -> [Operand; $n] { [$(self.$i.coord()),*] }
+        }
+    )*};
+}
+coords! {
+    1: A 0;
+    2: A 0, B 1;
+    3: A 0, B 1, C 2;
+    4: A 0, B 1, C 2, D 3;
+    5: A 0, B 1, C 2, D 3, E 4;
+}
 
 impl<T: Scalar> Reg<T> {
     /// A register that nothing has written yet.
@@ -266,24 +294,17 @@ operator!(BitAnd, bitand, and: u16, u32, i32, u64, i64);
 operator!(BitOr, bitor, or: u16, u32, i32, u64, i64);
 operator!(BitXor, bitxor, xor: u16, u32, i32, u64, i64);
 
-macro_rules! shift {
-    ($trait:ident, $method:ident, $op:ident: $($t:ty),*) => {$(
-        impl<B: Value<u32>> ops::$trait<B> for Reg<$t> {
-            type Output = Reg<$t>;
+macro_rules! signed {
+    ($($t:ty),*) => {$(
+        impl Reg<$t> {
+            /// The magnitude; the least integer stays as it is.
             #[track_caller]
-            fn $method(self, b: B) -> Reg<$t> {
+            pub fn abs(self) -> Reg<$t> {
                 let dst = Reg::fresh();
-                emit($op { ty: <$t>::TYPE, dst: dst.id, a: self.operand(), b: b.operand() });
+                emit(Abs { ty: <$t>::TYPE, dst: dst.id, a: self.operand() });
                 dst
             }
         }
-    )*};
-}
-shift!(Shl, shl, Shl: u16, u32, i32, u64, i64);
-shift!(Shr, shr, Shr: u16, u32, i32, u64, i64);
-
-macro_rules! negate {
-    ($($t:ty),*) => {$(
         impl ops::Neg for Reg<$t> {
             type Output = Reg<$t>;
             #[track_caller]
@@ -295,92 +316,7 @@ macro_rules! negate {
         }
     )*};
 }
-negate!(i32, i64, f32, f16, bf16, F16x2, Bf16x2);
-
-macro_rules! invert {
-    ($($t:ty),*) => {$(
-        impl ops::Not for Reg<$t> {
-            type Output = Reg<$t>;
-            #[track_caller]
-            fn not(self) -> Reg<$t> {
-                let dst = Reg::fresh();
-                emit(Not { ty: <$t>::TYPE, dst: dst.id, a: self.operand() });
-                dst
-            }
-        }
-    )*};
-}
-invert!(u16, u32, i32, u64, i64);
-
-impl ops::Not for Reg<bool> {
-    type Output = Reg<bool>;
-    #[track_caller]
-    fn not(self) -> Reg<bool> {
-        let dst = Reg::fresh();
-        emit(PredNot {
-            dst: dst.id,
-            a: self.operand(),
-        });
-        dst
-    }
-}
-
-impl ops::BitAnd for Reg<bool> {
-    type Output = Reg<bool>;
-    #[track_caller]
-    fn bitand(self, b: Reg<bool>) -> Reg<bool> {
-        let dst = Reg::fresh();
-        emit(PredAnd {
-            dst: dst.id,
-            a: self.operand(),
-            b: b.operand(),
-        });
-        dst
-    }
-}
-
-impl ops::BitOr for Reg<bool> {
-    type Output = Reg<bool>;
-    #[track_caller]
-    fn bitor(self, b: Reg<bool>) -> Reg<bool> {
-        let dst = Reg::fresh();
-        emit(PredOr {
-            dst: dst.id,
-            a: self.operand(),
-            b: b.operand(),
-        });
-        dst
-    }
-}
-
-macro_rules! comparison {
-    ($($(#[$doc:meta])* $name:ident = $cmp:ident;)*) => {
-        #[allow(clippy::should_implement_trait)] // a register has no `bool` to return
-        impl<T: Compare> Reg<T> {$(
-            $(#[$doc])*
-            #[track_caller]
-            pub fn $name(self, b: impl Value<T>) -> Reg<bool> {
-                let dst = Reg::fresh();
-                emit(Setp { cmp: Cmp::$cmp, ty: T::TYPE, dst: dst.id, a: self.operand(), b: b.operand() });
-                dst
-            }
-        )*}
-    };
-}
-comparison! {
-    /// Are they equal?
-    eq = Eq;
-    /// Do they differ?
-    ne = Ne;
-    /// Is this one less?
-    lt = Lt;
-    /// Is this one less or equal?
-    le = Le;
-    /// Is this one greater?
-    gt = Gt;
-    /// Is this one greater or equal?
-    ge = Ge;
-}
+signed!(i32, i64, f32, f16, bf16, F16x2, Bf16x2);
 
 impl<T: Arith> Reg<T> {
     /// The lesser of two.
@@ -432,34 +368,36 @@ impl Reg<u32> {
         let extra = super::select((q * b).ne(self), 1u32, 0u32);
         q + extra
     }
-
-    /// The 64-bit product.
-    #[track_caller]
-    pub fn mul_wide(self, b: impl Value<u32>) -> Reg<u64> {
-        let dst = Reg::fresh();
-        emit(MulWide {
-            ty: Type::U32,
-            dst: dst.id,
-            a: self.operand(),
-            b: b.operand(),
-        });
-        dst
-    }
-
-    /// `self · b + c` in 64 bits.
-    #[track_caller]
-    pub fn mad_wide(self, b: impl Value<u32>, c: impl Value<u64>) -> Reg<u64> {
-        let dst = Reg::fresh();
-        emit(MadWide {
-            ty: Type::U32,
-            dst: dst.id,
-            a: self.operand(),
-            b: b.operand(),
-            c: c.operand(),
-        });
-        dst
-    }
 }
+
+macro_rules! wide {
+    ($($t:ty => $wide:ty),*) => {$(
+        impl Reg<$t> {
+            /// The 64-bit product.
+            #[track_caller]
+            pub fn mul_wide(self, b: impl Value<$t>) -> Reg<$wide> {
+                let dst = Reg::fresh();
+                emit(MulWide { ty: <$t>::TYPE, dst: dst.id, a: self.operand(), b: b.operand() });
+                dst
+            }
+
+            /// `self · b + c` in 64 bits.
+            #[track_caller]
+            pub fn mad_wide(self, b: impl Value<$t>, c: impl Value<$wide>) -> Reg<$wide> {
+                let dst = Reg::fresh();
+                emit(MadWide {
+                    ty: <$t>::TYPE,
+                    dst: dst.id,
+                    a: self.operand(),
+                    b: b.operand(),
+                    c: c.operand(),
+                });
+                dst
+            }
+        }
+    )*};
+}
+wide!(u32 => u64, i32 => i64);
 
 impl<T: Float> Reg<T> {
     /// `self · b + c` with one rounding.
@@ -475,102 +413,12 @@ impl<T: Float> Reg<T> {
         });
         dst
     }
-
-    /// The magnitude.
-    #[track_caller]
-    pub fn abs(self) -> Reg<T> {
-        let dst = Reg::fresh();
-        emit(Abs {
-            ty: T::TYPE,
-            dst: dst.id,
-            a: self.operand(),
-        });
-        dst
-    }
-}
-
-/// Two halves of a packed register.
-pub trait Packed: Scalar {
-    /// Each half.
-    type Half: Scalar;
-}
-impl Packed for F16x2 {
-    type Half = f16;
-}
-impl Packed for Bf16x2 {
-    type Half = bf16;
-}
-
-impl<T: Packed> Reg<T> {
-    /// Rounds two `f32` and packs them.
-    #[track_caller]
-    pub fn round(lo: impl Value<f32>, hi: impl Value<f32>) -> Self {
-        pack(Type::F32, lo.operand(), hi.operand())
-    }
-
-    /// Packs two halves.
-    #[track_caller]
-    pub fn pack(lo: impl Value<T::Half>, hi: impl Value<T::Half>) -> Self {
-        pack(T::Half::TYPE, lo.operand(), hi.operand())
-    }
-
-    /// The two halves, low first.
-    #[track_caller]
-    pub fn halves(self) -> [Reg<T::Half>; 2] {
-        unpack(self)
-    }
-
-    /// The two halves as `f32`, low first; exact.
-    #[track_caller]
-    pub fn widen(self) -> [Reg<f32>; 2] {
-        unpack(self)
-    }
-}
-
-#[track_caller]
-fn pack<T: Scalar>(from: Type, lo: Operand, hi: Operand) -> Reg<T> {
-    let dst = Reg::fresh();
-    emit(Pack {
-        from,
-        to: T::TYPE,
-        dst: dst.id,
-        lo,
-        hi,
-    });
-    dst
-}
-
-#[track_caller]
-fn unpack<T: Scalar, H: Scalar>(src: Reg<T>) -> [Reg<H>; 2] {
-    let (lo, hi) = (Reg::fresh(), Reg::fresh());
-    emit(Unpack {
-        from: T::TYPE,
-        to: H::TYPE,
-        lo: lo.id,
-        hi: hi.id,
-        src: src.operand(),
-    });
-    [lo, hi]
-}
-
-impl Reg<u64> {
-    /// Joins two words.
-    #[track_caller]
-    pub fn join(lo: impl Value<u32>, hi: impl Value<u32>) -> Self {
-        pack(Type::U32, lo.operand(), hi.operand())
-    }
-
-    /// The two words, low first.
-    #[track_caller]
-    pub fn words(self) -> [Reg<u32>; 2] {
-        unpack(self)
-    }
 }
 
 impl Reg<Tf32> {
-    /// The same number as `f32`.
+    /// The same number as `f32`; the way there is `x.cast::<Tf32>()`, rounded with ties away from zero.
     #[track_caller]
     pub fn as_f32(self) -> Reg<f32> {
-        self.bitcast()
+        self.cast()
     }
 }

@@ -10,9 +10,8 @@
 //!
 //! | | arrivals per slot |
 //! |---|---|
-//! | `full` | one per producing thread, or per warp of a producing role; of all producers (`joint`), or of the one whose slot it is (`dealt`) |
-//! | `empty` | one per warp of each consumer (`shared`), or of the one whose slot it is (`dealt`); from every CTA of the cluster if the slot is multicast |
-
+//! | `full` | one per producing thread, or per warp of a producing role, or per thread of one that commits after its copies; of all producers (`joint`), or of the one whose slot it is (`dealt`) |
+//! | `empty` | one per warp of each consumer (`shared`), or of the one whose slot it is (`dealt`); from every CTA it is multicast among |
 //!
 //! In a dealt ring a role passes over slots that it never looks at, so nothing
 //! but the order of the roles keeps it from running a whole round ahead, where
@@ -25,8 +24,9 @@ use super::slot::{Filling, Reading, Slot};
 use super::state::{Count, State, Width, error, here, with};
 use super::tile::{Tile, TileDecl, TileRef};
 use crate::loc::Frame;
+use crate::machine::Axis;
 use crate::types::Element;
-use crate::value::{BarId, RoleId, TileId};
+use crate::value::{BarId, Operand, RoleId, TileId};
 use std::cell::Cell;
 use std::marker::PhantomData;
 
@@ -38,7 +38,10 @@ pub(crate) struct RingState {
     tiles: Vec<TileId>,
     producers: Ends,
     consumers: Ends,
-    pub(super) multicast: bool,
+    /// The CTAs that fill a slot together.
+    pub(super) spread: Option<Spread>,
+    /// Its slots lie in another CTA than their producers.
+    pub(super) across: bool,
     pub(super) held: Vec<Held>,
     frame: Frame,
 }
@@ -57,6 +60,27 @@ enum Discipline {
     Dealt,
 }
 
+/// Which CTAs of the cluster a multicast reaches: itself, and those beside it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Spread {
+    /// The whole cluster.
+    Cluster,
+    /// Those that differ only along an axis.
+    Along(Axis),
+}
+
+impl Spread {
+    /// How many CTAs, and the distance between their ranks.
+    pub(super) fn of(self, cluster: [u32; 3]) -> (u32, u32) {
+        match self {
+            Spread::Cluster => (cluster.iter().product(), 1),
+            Spread::Along(Axis::X) => (cluster[0], 1),
+            Spread::Along(Axis::Y) => (cluster[1], cluster[0]),
+            Spread::Along(Axis::Z) => (cluster[2], cluster[0] * cluster[1]),
+        }
+    }
+}
+
 /// One role at one end of a ring: its cursor, and how it arrives.
 #[derive(Clone, Copy)]
 struct End {
@@ -67,6 +91,10 @@ struct End {
     parity: Var<u32>,
     /// Tiles of the slot in hand were touched by generic accesses.
     generic: bool,
+    /// Lanes have copied into tiles of the slot in hand.
+    copied: bool,
+    /// Is a slot handed on by every thread, after its copies? `None`: none was yet.
+    after_copies: Option<bool>,
 }
 
 /// A slot whose release waits for a wgmma group.
@@ -92,7 +120,10 @@ impl RingState {
     }
 
     /// Settles the arrivals per phase of both barriers.
-    pub(crate) fn settle(&self, cluster: u32) -> Result<(u32, u32), (&'static str, String, Frame)> {
+    pub(crate) fn settle(
+        &self,
+        cluster: [u32; 3],
+    ) -> Result<(u32, u32), (&'static str, String, Frame)> {
         let name = &self.name;
         let count = |ends: &Ends, who: &str, together: &str| {
             let arrivals: Vec<u32> = ends.roles.iter().map(|e| e.arrivals).collect();
@@ -117,7 +148,7 @@ impl RingState {
         let full =
             count(&self.producers, "producer", "joint() or dealt_producers()").map_err(at)?;
         let empty = count(&self.consumers, "consumer", "shared() or dealt()").map_err(at)?;
-        let peers = if self.multicast { cluster } else { 1 };
+        let peers = self.spread.map_or(1, |s| s.of(cluster).0);
         Ok((full, empty * peers))
     }
 }
@@ -160,8 +191,8 @@ impl Stages {
 pub trait RingTiles: Copy {
     /// The tiles of one slot.
     type Refs: Copy;
-    /// The tiles of the slot at a stage.
-    fn refs(self, stage: Reg<u32>) -> Self::Refs;
+    /// The tiles of the slot at a stage, here or in a peer.
+    fn refs(self, stage: Reg<u32>, peer: Option<Operand>) -> Self::Refs;
     /// Calls `each` for every tile.
     fn ids(self, each: &mut dyn FnMut(TileId));
 }
@@ -169,8 +200,10 @@ pub trait RingTiles: Copy {
 impl<T: Element> RingTiles for Tile<T> {
     type Refs = TileRef<T>;
     #[track_caller]
-    fn refs(self, stage: Reg<u32>) -> TileRef<T> {
-        self.stage(stage)
+    fn refs(self, stage: Reg<u32>, peer: Option<Operand>) -> TileRef<T> {
+        let mut tile = self.stage(stage);
+        tile.view.peer = peer;
+        tile
     }
     fn ids(self, each: &mut dyn FnMut(TileId)) {
         each(self.id);
@@ -182,7 +215,9 @@ macro_rules! ring_tuple {
         impl<$($t: RingTiles),*> RingTiles for ($($t,)*) {
             type Refs = ($($t::Refs,)*);
             #[track_caller]
-            fn refs(self, stage: Reg<u32>) -> Self::Refs { ($(self.$i.refs(stage),)*) }
+            fn refs(self, stage: Reg<u32>, peer: Option<Operand>) -> Self::Refs {
+                ($(self.$i.refs(stage, peer),)*)
+            }
             fn ids(self, each: &mut dyn FnMut(TileId)) { $(self.$i.ids(each);)* }
         }
     };
@@ -229,7 +264,8 @@ impl<L: RingTiles> Ring<L> {
                 tiles: ids,
                 producers: Ends::default(),
                 consumers: Ends::default(),
-                multicast: false,
+                spread: None,
+                across: false,
                 held: Vec::new(),
                 frame: s.author(frame),
             });
@@ -270,11 +306,32 @@ impl<L: RingTiles> Ring<L> {
         self.declare(Side::Produce, Discipline::Dealt)
     }
 
+    fn spread(self, spread: Spread) -> Self {
+        with(|s| {
+            s.rings[self.index].spread = Some(spread);
+            s.remote = true;
+        });
+        self
+    }
+
     /// Slots are filled by multicast: a slot is free once every CTA of the
     /// cluster has released it.
     pub fn multicast(self) -> Self {
+        self.spread(Spread::Cluster)
+    }
+
+    /// As [`multicast`](Self::multicast), among the CTAs of the cluster that
+    /// differ only along an axis.
+    pub fn multicast_along(self, axis: Axis) -> Self {
+        self.spread(Spread::Along(axis))
+    }
+
+    /// Slots pass from CTA to CTA of the cluster: a producer fills a slot of a
+    /// peer ([`acquire_at`](Self::acquire_at)), whose consumer gives it back
+    /// ([`release_to`](Slot::release_to)).
+    pub fn across(self) -> Self {
         with(|s| {
-            s.rings[self.index].multicast = true;
+            s.rings[self.index].across = true;
             s.remote = true;
         });
         self
@@ -291,6 +348,23 @@ impl<L: RingTiles> Ring<L> {
         let _at = here();
         let slot = self.next(Side::Produce);
         slot.wait(self.empty, slot.parity);
+        slot
+    }
+
+    /// Waits until the next slot is empty, in the CTA of the cluster whose rank is `peer`.
+    #[track_caller]
+    pub fn acquire_at(self, peer: impl Value<u32>) -> Slot<L, Filling> {
+        let _at = here();
+        if !with(|s| s.rings[self.index].across) {
+            error(
+                "ring-across",
+                "a slot of a peer is taken only in a ring across the cluster: say across()",
+            );
+        }
+        let mut slot = self.next(Side::Produce);
+        slot.wait(self.empty, slot.parity);
+        slot.home = Some(peer.operand());
+        slot.tiles = self.tiles.refs(slot.stage, slot.home);
         slot
     }
 
@@ -385,6 +459,8 @@ impl<L: RingTiles> Ring<L> {
                 stage,
                 parity,
                 generic: false,
+                copied: false,
+                after_copies: None,
             };
             s.rings[self.index].ends(side).roles.push(end);
             Some(end)
@@ -411,25 +487,39 @@ impl<L: RingTiles> Ring<L> {
             }
             None => (0u32.reg(), 0u32.reg()),
         };
-        let (scope, author) = with(|s| {
+        let made = with(|s| {
             s.rings[self.index].mark(side, s.role, false);
-            (
-                s.blocks.last().map_or(0, |b| b.scope),
-                Some(s.author(frame)),
-            )
+            Some(s.author(frame))
         });
+        let width = end.map_or(Width::Role, |e| e.width);
+        self.in_hand(side, stage, parity, width, made)
+    }
+
+    /// The slot of a stage, in hand here.
+    #[track_caller]
+    pub(super) fn in_hand<S>(
+        self,
+        side: Side,
+        stage: Reg<u32>,
+        parity: Reg<u32>,
+        width: Width,
+        made: Option<Frame>,
+    ) -> Slot<L, S> {
+        let (scope, groups) = with(|s| (s.blocks.last().map_or(0, |b| b.scope), s.groups()));
         Slot {
             ring: self,
             side,
-            tiles: self.tiles.refs(stage),
+            tiles: self.tiles.refs(stage, None),
+            home: None,
             stage,
             parity,
             scope,
-            width: end.map_or(Width::Role, |e| e.width),
+            width,
             bytes: Cell::new(0),
             dynamic: Cell::new(None),
-            made: author,
+            made,
             used: Cell::new(false),
+            groups,
             state: PhantomData,
         }
     }
@@ -441,8 +531,38 @@ impl RingState {
         for e in &mut self.ends(side).roles {
             if Some(e.role) == role {
                 e.generic = generic;
+                // In a slot just taken nothing is.
+                e.copied &= generic;
             }
         }
+    }
+
+    /// This role's end, if it has one.
+    fn end_of(&mut self, side: Side, role: Option<RoleId>) -> Option<&mut End> {
+        let ends = self.ends(side).roles.iter_mut();
+        ends.into_iter().find(|e| Some(e.role) == role)
+    }
+
+    /// Have lanes copied into the producer's slot in hand?
+    pub(super) fn is_copied(&mut self, role: Option<RoleId>) -> bool {
+        self.end_of(Side::Produce, role).is_some_and(|e| e.copied)
+    }
+
+    /// Notes how a producer of `warps` warps hands its slots on; says whether
+    /// that is how it did before.
+    pub(super) fn hands_on(
+        &mut self,
+        role: Option<RoleId>,
+        after_copies: bool,
+        warps: u32,
+    ) -> bool {
+        let Some(e) = self.end_of(Side::Produce, role) else {
+            return true;
+        };
+        if after_copies && e.width == Width::Role {
+            e.arrivals = 32 * warps;
+        }
+        *e.after_copies.get_or_insert(after_copies) == after_copies
     }
 
     pub(super) fn is_generic(&mut self, side: Side, role: Option<RoleId>) -> bool {
@@ -458,6 +578,18 @@ pub(crate) fn generic_use(tile: TileId) {
         for ring in s.rings.iter_mut().filter(|r| r.tiles.contains(&tile)) {
             ring.mark(Side::Produce, role, true);
             ring.mark(Side::Consume, role, true);
+        }
+    });
+}
+
+/// Notes a copy by lanes into a tile of a ring.
+pub(crate) fn copy_use(tile: TileId) {
+    with(|s: &mut State| {
+        let role = s.role;
+        for ring in s.rings.iter_mut().filter(|r| r.tiles.contains(&tile)) {
+            if let Some(e) = ring.end_of(Side::Produce, role) {
+                e.copied = true;
+            }
         }
     });
 }

@@ -1,14 +1,15 @@
 //! Slots: what a role holds of a ring between taking it and giving it on.
 
-use super::flow::{elect_lane, if_};
+use super::flow::{Carry, elect_lane, if_};
 use super::raw::{BarHandle, Map, fence_async};
-use super::reg::{Coord, Reg, Value, Var};
-use super::ring::{Held, Ring, RingTiles, Side};
-use super::state::{Width, error, here, with};
-use super::tile::TileRef;
-use super::warp::{lane_id, warp_sync};
+use super::reg::{Coords, Reg, Value, Var};
+use super::ring::{Held, Ring, RingTiles, Side, Spread};
+use super::state::{Width, emit, error, here, with};
+use super::tile::{TileRef, add};
+use super::warp::{cluster_rank, lane_id, warp_sync};
 use crate::loc::Frame;
 use crate::ops::bulk::CacheHint;
+use crate::ops::wgmma::WgmmaWait;
 use crate::types::Element;
 use crate::value::{BarId, BarRef, Operand};
 use std::cell::Cell;
@@ -29,6 +30,8 @@ pub struct Slot<L: RingTiles, S> {
     pub(super) ring: Ring<L>,
     pub(super) side: Side,
     pub(super) tiles: L::Refs,
+    /// The CTA whose memory it lies in; `None`: this one.
+    pub(super) home: Option<Operand>,
     pub(super) stage: Reg<u32>,
     pub(super) parity: Reg<u32>,
     /// The block it was taken in.
@@ -40,6 +43,8 @@ pub struct Slot<L: RingTiles, S> {
     /// The author's line that took it.
     pub(super) made: Option<Frame>,
     pub(super) used: Cell<bool>,
+    /// Groups of products committed before it was taken.
+    pub(super) groups: usize,
     pub(super) state: PhantomData<fn() -> S>,
 }
 
@@ -99,15 +104,20 @@ impl<L: RingTiles, S> Slot<L, S> {
     #[track_caller]
     pub(super) fn wait(&self, bar: BarId, parity: Reg<u32>) {
         let bar = self.bar(bar);
-        if self.is_multicast() && self.side == Side::Produce {
+        // Arrivals of other CTAs: of all that release a multicast slot, or of the other end.
+        let remote = with(|s| {
+            let ring = &s.rings[self.ring.index];
+            ring.across || ring.spread.is_some() && self.side == Side::Produce
+        });
+        if remote {
             bar.wait_cluster(parity);
         } else {
             bar.wait(parity);
         }
     }
 
-    fn is_multicast(&self) -> bool {
-        with(|s| s.rings[self.ring.index].multicast)
+    fn spread(&self) -> Option<Spread> {
+        with(|s| s.rings[self.ring.index].spread)
     }
 
     fn is_generic(&self) -> bool {
@@ -122,7 +132,11 @@ impl<L: RingTiles, S> Slot<L, S> {
 impl<L: RingTiles> Slot<L, Filling> {
     /// The barrier that tells consumers that the slot is full (raw layer).
     pub fn full(&self) -> BarHandle {
-        self.bar(self.ring.full)
+        let BarHandle(bar) = self.bar(self.ring.full);
+        BarHandle(BarRef {
+            peer: self.home,
+            ..bar
+        })
     }
 
     /// Copies the box of a tensor at `coords` (innermost first) into a tile of the slot.
@@ -131,7 +145,7 @@ impl<L: RingTiles> Slot<L, Filling> {
         &self,
         map: Map,
         to: TileRef<T>,
-        coords: [impl Coord; R],
+        coords: impl Coords<R>,
     ) {
         self.load_with(map, to, coords, None, None);
     }
@@ -144,7 +158,7 @@ impl<L: RingTiles> Slot<L, Filling> {
         &self,
         map: Map,
         to: TileRef<T>,
-        coords: [impl Coord; R],
+        coords: impl Coords<R>,
         mask: Option<u32>,
         hint: Option<CacheHint>,
     ) {
@@ -152,6 +166,46 @@ impl<L: RingTiles> Slot<L, Filling> {
         let receivers = mask.map_or(1, u32::count_ones);
         self.expect(Operand::imm(map.bytes() * receivers));
         map.load_with(to, coords, self.full(), mask.map(Operand::imm), hint);
+    }
+
+    /// Copies the box of a tensor at `coords` into a tile of this slot in every
+    /// CTA of a [multicast](Ring::multicast) ring: each CTA brings an equal
+    /// part of the rows, and `map` has boxes of such a part.
+    #[track_caller]
+    pub fn load_multicast<T: Element>(&self, map: Map, to: TileRef<T>, coords: impl Coords<2>) {
+        let _at = here();
+        let Some(spread) = self.spread() else {
+            error(
+                "ring-multicast",
+                "a copy is multicast only in a ring that says multicast() or multicast_along()",
+            );
+            return;
+        };
+        let group = Group::of(spread);
+        let rows = to.rows() / group.len;
+        if rows * group.len != to.rows() || map.bytes() * group.len != to.bytes() {
+            error(
+                "multicast-part",
+                format!(
+                    "{} CTAs bring a tile of {} bytes in equal parts of whole rows: a box has {} bytes, not {}",
+                    group.len,
+                    to.bytes(),
+                    to.bytes() / group.len,
+                    map.bytes()
+                ),
+            );
+            return;
+        }
+        self.expect(Operand::imm(to.bytes()));
+        let [x, y] = coords.coords();
+        let mask = group.mask();
+        for i in 0..group.len {
+            if_(group.place.eq(i), || {
+                let part = to.slice(i * rows..(i + 1) * rows, 0..to.cols());
+                let at = [add(x, 0), add(y, i * rows)];
+                map.load_with(part, at, self.full(), Some(mask), None);
+            });
+        }
     }
 
     /// Copies `bytes` from global memory to the start of a tile of the slot.
@@ -198,16 +252,65 @@ impl<L: RingTiles> Slot<L, Filling> {
         }
     }
 
+    fn is_copied(&self) -> bool {
+        with(|s| {
+            let role = s.role;
+            s.rings[self.ring.index].is_copied(role)
+        })
+    }
+
+    /// Notes whether the slot is handed on after its copies, as the role's others are.
+    #[track_caller]
+    fn hands_on(&self, after_copies: bool) {
+        let same = with(|s| {
+            let role = s.role?;
+            let warps = s.roles[role.index()].warps;
+            let ring = &mut s.rings[self.ring.index];
+            Some(ring.hands_on(Some(role), after_copies, warps))
+        });
+        if same == Some(false) {
+            error(
+                "slot-commit",
+                "a role commits all slots of a ring, or all after their copies: the barrier expects as many arrivals each time",
+            );
+        }
+    }
+
+    /// Hands the slot to the consumers once the copies that each thread issued
+    /// into it ([`TileRef::copy_from`]) are done; no thread waits for them.
+    ///
+    /// Only copies are handed on: a slot with stores of its own is committed
+    /// by [`commit`](Self::commit), after [`copy_wait`](super::copy_wait). A
+    /// consumer that reads the slot by wgmma runs
+    /// [`fence_async`](super::fence_async) first.
+    #[track_caller]
+    pub fn commit_after_copies(self) {
+        let _at = here();
+        self.used.set(true);
+        self.hands_on(true);
+        if self.is_generic() || self.home.is_some() {
+            error(
+                "slot-copies",
+                "a slot that is committed after its copies holds nothing but copies of its own CTA",
+            );
+        }
+        self.full().arrive_after_copies();
+    }
+
     /// Hands the slot to the consumers.
     #[track_caller]
     pub fn commit(self) {
         let _at = here();
         self.used.set(true);
+        self.hands_on(false);
         let full = self.full();
-        if self.is_generic() {
+        let generic = self.is_generic() || self.is_copied();
+        if generic && self.home.is_none() {
             fence_async();
         }
         let arrive = || match (self.dynamic.get(), self.bytes.get()) {
+            // What was stored in a peer is released to it.
+            (None, 0) if generic && self.home.is_some() => full.arrive_cluster(),
             (None, 0) => full.arrive(),
             (None, n) => full.arrive_expect(n),
             (Some(sum), 0) => full.arrive_expect(sum),
@@ -263,7 +366,9 @@ impl<L: RingTiles> Slot<L, Reading> {
             });
             held
         });
-        acc.wait_pending(1);
+        // The groups of this step may stay in flight; those of the step before are done.
+        let pending = with(|s| s.groups_since(self.groups));
+        emit(WgmmaWait { pending });
         if_(any.get(), || {
             self.give_back(stage.get().operand(), false);
         });
@@ -274,19 +379,71 @@ impl<L: RingTiles> Slot<L, Reading> {
     /// Arrives on the empty barrier of a stage, here or in the whole cluster.
     #[track_caller]
     fn give_back(&self, stage: Operand, generic: bool) {
-        give_back(
-            self.ring.empty,
-            stage,
-            self.width,
-            self.is_multicast(),
-            generic,
-        );
+        give_back(self.ring.empty, stage, self.width, self.spread(), generic);
+    }
+
+    /// In a ring [across](Ring::across) the cluster: gives the slot back to
+    /// the producers in the CTA whose rank is `peer`.
+    #[track_caller]
+    pub fn release_to(self, peer: impl Value<u32>) {
+        let _at = here();
+        self.used.set(true);
+        let BarHandle(empty) = self.bar(self.ring.empty);
+        let empty = BarHandle(empty).peer(peer);
+        if self.width == Width::Role {
+            warp_sync();
+            elect_lane(|| empty.arrive_cluster());
+        } else {
+            empty.arrive_cluster();
+        }
+    }
+}
+
+/// A slot on its way from one round of a loop to the next.
+#[derive(Debug)]
+pub struct CarriedSlot<L> {
+    ring: Ring<L>,
+    made: Option<Frame>,
+    width: Width,
+    stage: Var<u32>,
+    parity: Var<u32>,
+}
+
+/// A slot may be held from one round of a loop to the next: what one round
+/// takes, the next one releases.
+impl<L: RingTiles> Carry for Slot<L, Reading> {
+    type Vars = CarriedSlot<L>;
+
+    #[track_caller]
+    fn open(self) -> CarriedSlot<L> {
+        self.used.set(true);
+        CarriedSlot {
+            ring: self.ring,
+            made: self.made,
+            width: self.width,
+            stage: Var::new(self.stage),
+            parity: Var::new(self.parity),
+        }
+    }
+
+    #[track_caller]
+    fn load(c: &CarriedSlot<L>) -> Self {
+        let (stage, parity) = (c.stage.get(), c.parity.get());
+        c.ring
+            .in_hand(Side::Consume, stage, parity, c.width, c.made)
+    }
+
+    #[track_caller]
+    fn store(c: &CarriedSlot<L>, value: Self) {
+        value.used.set(true);
+        c.stage.set(value.stage);
+        c.parity.set(value.parity);
     }
 }
 
 /// Arrives on an empty barrier, once per warp of the role.
 #[track_caller]
-fn give_back(empty: BarId, stage: Operand, width: Width, multicast: bool, generic: bool) {
+fn give_back(empty: BarId, stage: Operand, width: Width, spread: Option<Spread>, generic: bool) {
     let at = |peer| {
         BarHandle(BarRef {
             bar: empty,
@@ -294,7 +451,7 @@ fn give_back(empty: BarId, stage: Operand, width: Width, multicast: bool, generi
             peer,
         })
     };
-    if !multicast {
+    let Some(spread) = spread else {
         if width == Width::Role {
             warp_sync();
             elect_lane(|| at(None).arrive());
@@ -302,8 +459,8 @@ fn give_back(empty: BarId, stage: Operand, width: Width, multicast: bool, generi
             at(None).arrive();
         }
         return;
-    }
-    let cluster = with(|s| s.cluster.iter().product::<u32>());
+    };
+    let group = Group::of(spread);
     let arrive = |bar: BarHandle| {
         // Only generic reads need the release to reach the cluster (rule R8).
         if generic {
@@ -315,10 +472,60 @@ fn give_back(empty: BarId, stage: Operand, width: Width, multicast: bool, generi
     if width == Width::Role {
         warp_sync();
         let lane = lane_id();
-        if_(lane.lt(cluster), || arrive(at(Some(lane.operand()))));
+        if_(lane.lt(group.len), || arrive(at(Some(group.rank(lane)))));
     } else {
-        for rank in 0..cluster {
-            arrive(at(Some(Operand::imm(rank))));
+        for i in 0..group.len {
+            arrive(at(Some(group.rank(i))));
+        }
+    }
+}
+
+/// The CTAs of a multicast, this one among them.
+struct Group {
+    len: u32,
+    /// Distance between ranks.
+    stride: u32,
+    /// The first rank; `None`: 0.
+    first: Option<Reg<u32>>,
+    /// This CTA's place among them.
+    place: Reg<u32>,
+}
+
+impl Group {
+    #[track_caller]
+    fn of(spread: Spread) -> Self {
+        let (len, stride) = spread.of(with(|s| s.cluster));
+        let rank = cluster_rank();
+        let place = match spread {
+            Spread::Cluster => rank,
+            Spread::Along(_) => rank / stride % len,
+        };
+        let first = (spread != Spread::Cluster).then(|| rank - place * stride);
+        Self {
+            len,
+            stride,
+            first,
+            place,
+        }
+    }
+
+    /// The rank of its `i`-th CTA.
+    #[track_caller]
+    fn rank(&self, i: impl Value<u32>) -> Operand {
+        match (self.first, i.operand()) {
+            (None, i) => i,
+            (Some(first), Operand::Imm(i)) => (first + i as u32 * self.stride).operand(),
+            (Some(first), Operand::Reg(i)) => Reg::<u32>::of(i).mad(self.stride, first).operand(),
+        }
+    }
+
+    /// One bit for each of its ranks.
+    #[track_caller]
+    fn mask(&self) -> Operand {
+        let bits = (0..self.len).fold(0u32, |bits, i| bits | 1 << (i * self.stride));
+        match self.first {
+            None => Operand::imm(bits),
+            Some(first) => (bits.reg() << first).operand(),
         }
     }
 }
@@ -334,13 +541,13 @@ pub(crate) fn release_held(acc: u32) {
                 r.held
                     .iter()
                     .filter(|h| Some(h.role) == role && h.acc == acc)
-                    .map(|h| (r.empty, r.multicast, h.stage, h.any))
+                    .map(|h| (r.empty, r.spread, h.stage, h.any))
             })
             .collect()
     });
-    for (empty, multicast, stage, any) in held {
+    for (empty, spread, stage, any) in held {
         if_(any.get(), || {
-            give_back(empty, stage.get().operand(), Width::Role, multicast, false);
+            give_back(empty, stage.get().operand(), Width::Role, spread, false);
         });
         any.set(false);
     }

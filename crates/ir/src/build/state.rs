@@ -66,6 +66,8 @@ pub(crate) struct State {
     pub(crate) frames: Vec<Frame>,
     pub(crate) rings: Vec<super::ring::RingState>,
     pub(crate) turns: Vec<super::turn::TurnState>,
+    pub(crate) outboxes: Vec<super::outbox::OutboxState>,
+    pub(crate) flight: super::flight::Flight,
 }
 
 thread_local! {
@@ -104,6 +106,8 @@ pub(crate) fn open(name: &str) -> OpenBuilder {
         frames: Vec::new(),
         rings: Vec::new(),
         turns: Vec::new(),
+        outboxes: Vec::new(),
+        flight: super::flight::Flight::default(),
     };
     STACK.with(|s| s.borrow_mut().push(state));
     OpenBuilder(true)

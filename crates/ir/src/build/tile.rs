@@ -1,5 +1,7 @@
 //! Tiles of shared memory, views of them, and accesses to them.
 
+use super::korder::{KOrder, Natural};
+use super::mma::MatrixWord;
 use super::reg::{Coord, Reg, Value};
 use super::state::{emit, error, here, with};
 use crate::layout::{Swizzle, TileLayout};
@@ -172,22 +174,31 @@ impl<T: Element> Tile<T> {
     }
 }
 
-/// A stage of a tile, or a rectangle of it.
+/// A stage of a tile, or a rectangle of it, with K in an order `K` where it is an operand.
 #[derive(Debug)]
-pub struct TileRef<T> {
+pub struct TileRef<T, K = Natural> {
     pub(crate) view: View,
     pub(crate) layout: TileLayout,
-    ty: PhantomData<fn() -> T>,
+    ty: PhantomData<fn() -> (T, K)>,
 }
 
-impl<T> Clone for TileRef<T> {
+impl<T, K> Clone for TileRef<T, K> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<T> Copy for TileRef<T> {}
+impl<T, K> Copy for TileRef<T, K> {}
 
-impl<T: Element> TileRef<T> {
+impl<T: Element, K: KOrder> TileRef<T, K> {
+    /// The same bytes, said to hold K in another order: whoever fills the tile sees to it.
+    pub fn in_order<L: KOrder>(self) -> TileRef<T, L> {
+        TileRef {
+            view: self.view,
+            layout: self.layout,
+            ty: PhantomData,
+        }
+    }
+
     /// Rows of the rectangle.
     pub fn rows(&self) -> u32 {
         self.view.rows
@@ -317,7 +328,7 @@ impl<T: Element> TileRef<T> {
             ty: U::TYPE,
             dst: dst.iter().map(|r| r.id()).collect(),
             at,
-            cache: LoadCache::Default,
+            cache: LoadCache::DEFAULT,
         });
         super::ring::generic_use(self.view.tile);
         dst
@@ -336,21 +347,23 @@ impl<T: Element> TileRef<T> {
             ty: U::TYPE,
             src: values.iter().map(|v| v.operand()).collect(),
             at,
-            cache: StoreCache::Default,
+            cache: StoreCache::DEFAULT,
         });
         super::ring::generic_use(self.view.tile);
     }
 
-    /// `ldmatrix`: `N` 8×8 matrices of 16-bit elements; each lane names a row.
+    /// `ldmatrix`: `N` (1, 2 or 4) 8×8 matrices of 16-bit elements. Lane
+    /// 8j + r names row r of matrix j, 16 bytes from an element on; the lane
+    /// gets two neighbours of row lane/4 (`trans`: of column lane/4) of each.
     #[track_caller]
-    pub fn load_matrix<const N: usize>(
+    pub fn load_matrix<U: MatrixWord, const N: usize>(
         self,
         row: impl Coord,
         col: impl Coord,
         trans: bool,
-    ) -> [Reg<u32>; N] {
+    ) -> [Reg<U>; N] {
         let at = self.place(row, col);
-        let dst: [Reg<u32>; N] = std::array::from_fn(|_| Reg::fresh());
+        let dst: [Reg<U>; N] = std::array::from_fn(|_| Reg::fresh());
         emit(LoadMatrix {
             dst: dst.iter().map(|r| r.id()).collect(),
             at,
@@ -360,7 +373,7 @@ impl<T: Element> TileRef<T> {
         dst
     }
 
-    /// `stmatrix`: `N` 8×8 matrices of 16-bit elements; each lane names a row.
+    /// `stmatrix`: writes `N` (1, 2 or 4) 8×8 matrices, as [`load_matrix`](Self::load_matrix) reads them.
     #[track_caller]
     pub fn store_matrix<U: Scalar, const N: usize>(
         self,
@@ -382,7 +395,7 @@ impl<T: Element> TileRef<T> {
 
 /// An operand plus a constant.
 #[track_caller]
-fn add(o: Operand, by: u32) -> Reg<u32> {
+pub(super) fn add(o: Operand, by: u32) -> Reg<u32> {
     match o {
         Operand::Imm(x) => (x as u32 + by).reg(),
         Operand::Reg(r) if by == 0 => Reg::of(r),

@@ -4,15 +4,22 @@ use super::reg::{Reg, Value};
 use super::state::{emit, here, with};
 use crate::machine::{Axis, Special};
 use crate::ops::special::ReadSpecial;
-use crate::ops::warp::{Ballot, Shuffle, ShuffleMode, Vote, VoteMode, WarpSync};
+use crate::ops::warp::{
+    Ballot, MatchAll, MatchAny, Redux, ReduxMode, Shuffle, ShuffleMode, Vote, VoteMode, WarpSync,
+};
 use crate::types::Scalar;
 use crate::value::Operand;
+
+/// A 32-bit integer, which a whole warp reduces in one instruction.
+pub trait Reducible: Scalar {}
+impl Reducible for u32 {}
+impl Reducible for i32 {}
 
 /// Every lane of a warp.
 pub const ALL_LANES: u32 = u32::MAX;
 
 #[track_caller]
-fn special<T: Scalar>(which: Special) -> Reg<T> {
+pub(super) fn special<T: Scalar>(which: Special) -> Reg<T> {
     let dst = Reg::fresh();
     emit(ReadSpecial {
         dst: dst.id(),
@@ -46,9 +53,9 @@ specials! {
     /// The CTA's rank in its cluster.
     cluster_rank: u32 = Special::ClusterRank;
     /// The cluster's index in the grid (x).
-    cluster_id: u32 = Special::ClusterId;
+    cluster_id: u32 = Special::ClusterId(Axis::X);
     /// Clusters of the grid (x).
-    grid_clusters: u32 = Special::GridClusters;
+    grid_clusters: u32 = Special::GridClusters(Axis::X);
     /// The SM the CTA runs on.
     sm_id: u32 = Special::SmId;
     /// The low word of the SM's cycle counter.
@@ -105,7 +112,10 @@ pub fn shuffle_from<T: Scalar>(x: Reg<T>, lane: impl Value<u32>) -> Reg<T> {
     shuffle(ShuffleMode::Idx, x, lane.operand())
 }
 
-/// The value of the lane whose number differs by the bits of `mask`.
+/// The value of the lane whose number differs by the bits of `mask` (a butterfly).
+///
+/// With masks 1 and 2 the four lanes of a quad share what they hold, with 1,
+/// 2, 4, 8 and 16 the whole warp: `x.max(shuffle_xor(x, 1u32))`, and on.
 #[track_caller]
 pub fn shuffle_xor<T: Scalar>(x: Reg<T>, mask: impl Value<u32>) -> Reg<T> {
     shuffle(ShuffleMode::Bfly, x, mask.operand())
@@ -147,6 +157,12 @@ pub fn any_lane(x: Reg<bool>) -> Reg<bool> {
     vote(VoteMode::Any, x)
 }
 
+/// Do all lanes say the same, be it yes or no?
+#[track_caller]
+pub fn lanes_agree(x: Reg<bool>) -> Reg<bool> {
+    vote(VoteMode::Uniform, x)
+}
+
 /// One bit per lane: where does it hold?
 #[track_caller]
 pub fn ballot(x: Reg<bool>) -> Reg<u32> {
@@ -157,6 +173,65 @@ pub fn ballot(x: Reg<bool>) -> Reg<u32> {
         mask: Operand::imm(ALL_LANES),
     });
     dst
+}
+
+/// One bit per lane: who holds the same bits as this one? (32 or 64 bits)
+#[track_caller]
+pub fn match_any<T: Scalar>(x: Reg<T>) -> Reg<u32> {
+    let dst = Reg::fresh();
+    emit(MatchAny {
+        ty: T::TYPE,
+        dst: dst.id(),
+        src: x.operand(),
+        mask: Operand::imm(ALL_LANES),
+    });
+    dst
+}
+
+/// Do all lanes hold the same bits? (32 or 64 bits)
+#[track_caller]
+pub fn match_all<T: Scalar>(x: Reg<T>) -> Reg<bool> {
+    let (dst, all) = (Reg::<u32>::fresh(), Reg::fresh());
+    emit(MatchAll {
+        ty: T::TYPE,
+        dst: dst.id(),
+        all: all.id(),
+        src: x.operand(),
+        mask: Operand::imm(ALL_LANES),
+    });
+    all
+}
+
+macro_rules! reductions {
+    ($($(#[$doc:meta])* $name:ident = $mode:ident;)*) => {$(
+        $(#[$doc])*
+        #[track_caller]
+        pub fn $name<T: Reducible>(x: Reg<T>) -> Reg<T> {
+            let dst = Reg::fresh();
+            emit(Redux {
+                mode: ReduxMode::$mode,
+                ty: T::TYPE,
+                dst: dst.id(),
+                src: x.operand(),
+                mask: Operand::imm(ALL_LANES),
+            });
+            dst
+        }
+    )*};
+}
+reductions! {
+    /// The sum of all lanes, wrapping (`redux.sync.add`).
+    redux_add = Add;
+    /// The least of all lanes (`redux.sync.min`).
+    redux_min = Min;
+    /// The greatest of all lanes (`redux.sync.max`).
+    redux_max = Max;
+    /// The bits set in all lanes (`redux.sync.and`).
+    redux_and = And;
+    /// The bits set in any lane (`redux.sync.or`).
+    redux_or = Or;
+    /// The bits set in an odd number of lanes (`redux.sync.xor`).
+    redux_xor = Xor;
 }
 
 /// The lanes of the warp meet and see each other's memory.

@@ -6,7 +6,7 @@ use crate::lanes::lanes_of;
 use crate::layout::TileLayout;
 use crate::machine::*;
 use crate::ops::Instr;
-use crate::sync::Sync;
+use crate::sync::{MemoryOrder, Sync};
 use crate::tensor_map::TensorMapValue;
 use crate::value::{At, BarRef, Operand, ParamId, Place, RegId, TileId, View};
 
@@ -31,6 +31,8 @@ pub(crate) struct Cta {
     pub(crate) jobs: Vec<Job>,
     /// What [`Machine::sync`] gives.
     pub(crate) answer: Step,
+    /// The orders of its atomics.
+    pub(crate) orders: Vec<MemoryOrder>,
 }
 
 impl Cta {
@@ -46,6 +48,7 @@ impl Cta {
             maps: Vec::new(),
             jobs: Vec::new(),
             answer: Step::Next,
+            orders: Vec::new(),
         }
     }
 
@@ -194,8 +197,10 @@ impl Machine for Cta {
         &mut self,
         at: &At,
         width: usize,
+        order: MemoryOrder,
         f: &mut dyn FnMut(usize, u64) -> u64,
     ) -> Result<Lanes<u64>, Fault> {
+        self.orders.push(order);
         let mut old = [0; WARP];
         for lane in lanes_of(self.active()) {
             let span = self.span(at, lane, width)?;

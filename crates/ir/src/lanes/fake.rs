@@ -4,7 +4,7 @@ use crate::job::Job;
 use crate::layout::{Descriptor, TileLayout};
 use crate::machine::*;
 use crate::ops::Instr;
-use crate::sync::Sync;
+use crate::sync::{MemoryOrder, Sync};
 use crate::tensor_map::TensorMapValue;
 use crate::types::Type;
 use crate::value::{At, BarRef, NamedId, Operand, ParamId, Place, RegId, View};
@@ -172,6 +172,7 @@ impl Machine for Warp {
         &mut self,
         _: &At,
         _: usize,
+        _: MemoryOrder,
         _: &mut dyn FnMut(usize, u64) -> u64,
     ) -> Result<Lanes<u64>, Fault> {
         nothing()

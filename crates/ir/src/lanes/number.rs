@@ -61,6 +61,10 @@ pub trait Integer: Number + Divide {
     fn popc(self) -> u32;
     /// Zero bits above the highest one that is set.
     fn clz(self) -> u32;
+    /// Where the highest bit stands that is not the sign's fill; all ones if there is none.
+    fn bfind(self) -> u32;
+    /// The bits in reverse order.
+    fn brev(self) -> Self;
 }
 
 /// Integers with a type of twice the width.
@@ -130,6 +134,13 @@ macro_rules! integers {
             fn popc(self) -> u32 { self.count_ones() }
             #[inline]
             fn clz(self) -> u32 { self.leading_zeros() }
+            #[inline]
+            fn bfind(self) -> u32 {
+                let fill = Self::shr(self, Self::BITS);
+                (Self::BITS - 1).wrapping_sub((self ^ fill).leading_zeros())
+            }
+            #[inline]
+            fn brev(self) -> Self { self.reverse_bits() }
         }
     )*};
 }

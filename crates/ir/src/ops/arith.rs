@@ -555,14 +555,9 @@ mod tests {
     #[test]
     fn the_table_shows_every_legal_type() {
         fn check<I: Instr>(of: impl Fn(Type) -> I) {
-            use Type::*;
-            let all = [
-                Pred, U8, U16, U32, I32, U64, I64, F32, F16, Bf16, Tf32, F16x2, Bf16x2, E4m3x4,
-                E5m2x4,
-            ];
             let (_, choices) = I::INFO.ptx.rsplit_once(".{").unwrap_or_default();
             let choices: Vec<_> = choices.trim_end_matches('}').split(',').collect();
-            let legal = all
+            let legal = Type::ALL
                 .map(&of)
                 .into_iter()
                 .filter(|op| op.legal(&Target::SM_90A).is_ok());
@@ -593,7 +588,8 @@ mod tests {
         each! {
             Add(a, b) Sub(a, b) Mul(a, b) MulHi(a, b) MulWide(a, b) Mad(a, b, c) MadWide(a, b, c)
             Fma(a, b, c) Div(a, b) Rem(a, b) Neg(a) Abs(a) Min(a, b) Max(a, b)
-            And(a, b) Or(a, b) Xor(a, b) Not(a) Shl(a, b) Shr(a, b) Popc(a) Clz(a) Bfe(a, pos, len)
+            And(a, b) Or(a, b) Xor(a, b) Not(a) Shl(a, b) Shr(a, b) Popc(a) Clz(a) Bfind(a) Brev(a)
+            Bfe(a, pos, len)
         }
     }
 }

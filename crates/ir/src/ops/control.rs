@@ -227,6 +227,59 @@ impl Instr for SetMaxRegs {
     }
 }
 
+/// Lets the grid that depends on this one start once every CTA has said so or left.
+///
+/// It promises nothing about memory: that is what the dependent grid's
+/// [`WaitPrerequisites`] is for. The executor runs one launch after another,
+/// so that there it does nothing.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LaunchDependents;
+
+impl Instr for LaunchDependents {
+    const INFO: Info = Info {
+        name: "launch_dependents",
+        ptx: "griddepcontrol.launch_dependents",
+        doc: "lets the grid that depends on this one start; nothing on the CPU, which runs launches one after another",
+        exactness: Exactness::Exact,
+    };
+    fn name(&self) -> String {
+        "launch_dependents".into()
+    }
+    fn effects(&self, _: &mut dyn Effects) {}
+    fn asm(&self, a: &mut dyn Asm) {
+        a.emit("griddepcontrol.launch_dependents".into());
+    }
+    fn exec<M: Machine>(&self, _: &mut M) -> Exec {
+        Ok(Step::Next)
+    }
+}
+
+/// Waits until the grids this one depends on are complete, and sees their memory.
+///
+/// On the CPU they are: the executor runs one launch after another. Without a
+/// dependent launch it passes at once on the GPU as well.
+#[derive(Clone, PartialEq, Debug)]
+pub struct WaitPrerequisites;
+
+impl Instr for WaitPrerequisites {
+    const INFO: Info = Info {
+        name: "wait_prerequisites",
+        ptx: "griddepcontrol.wait",
+        doc: "waits until the grids this one depends on are complete; on the CPU they always are",
+        exactness: Exactness::Exact,
+    };
+    fn name(&self) -> String {
+        "wait_prerequisites".into()
+    }
+    fn effects(&self, _: &mut dyn Effects) {}
+    fn asm(&self, a: &mut dyn Asm) {
+        a.emit("griddepcontrol.wait".into());
+    }
+    fn exec<M: Machine>(&self, _: &mut M) -> Exec {
+        Ok(Step::Next)
+    }
+}
+
 /// Sleeps for about as long as asked, at most twice as long.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Nanosleep {
@@ -344,11 +397,13 @@ mod tests {
     }
 
     #[test]
-    fn a_trap_is_a_fault_and_sleep_is_nothing() {
+    fn a_trap_is_a_fault_and_sleep_and_dependent_launches_are_nothing() {
         let f = Warp::new().with_active(2).fault(&Trap);
         assert_eq!(f.kind, FaultKind::Trap);
         assert!(f.text.contains("0x00000002"), "{}", f.text);
         assert!(Warp::new().run(&Nanosleep { ns: 40 }).syncs.is_empty());
+        let launched = Warp::new().run(&LaunchDependents).run(&WaitPrerequisites);
+        assert!(launched.syncs.is_empty());
     }
 
     #[test]
@@ -364,6 +419,8 @@ mod tests {
         assert_eq!(regs(24, false), ["setmaxnreg.dec.sync.aligned.u32 24"]);
         assert_eq!(regs(240, true), ["setmaxnreg.inc.sync.aligned.u32 240"]);
         assert_eq!(ptx(&Nanosleep { ns: 64 }), ["nanosleep.u32 64"]);
+        assert_eq!(ptx(&LaunchDependents), ["griddepcontrol.launch_dependents"]);
+        assert_eq!(ptx(&WaitPrerequisites), ["griddepcontrol.wait"]);
         assert_eq!(ptx(&Trap), ["trap"]);
     }
 

@@ -1,11 +1,15 @@
 //! Numbers from one type to another, and the bits of one register as another's.
 
+mod pair;
+
+pub use pair::{Pack, Unpack};
+
 use super::arith::{copy, register_bits};
 use super::{Exactness, Info, Instr};
-use crate::lanes::{FloatBits, Narrow, lane_types, map1, map2, no_such_type};
-use crate::machine::{Asm, Effects, Exec, Lane, Machine, Step};
+use crate::lanes::{FloatBits, Narrow, lane_types, map1};
+use crate::machine::{Asm, Effects, Exec, Machine, Step};
 use crate::target::Target;
-use crate::types::{Bf16x2, F16x2, Tf32, Type};
+use crate::types::{E4m3, E4m3x2, E5m2, E5m2x2, F16x2, Tf32, Type};
 use crate::value::{Operand, RegId};
 use half::{bf16, f16};
 
@@ -17,6 +21,9 @@ use half::{bf16, f16};
 /// `1 << 63` (the PTX ISA says 0; this is what the hardware gives). `F32`
 /// rounds to `F16` and `Bf16` to nearest even, to `Tf32` to nearest with ties
 /// away from zero. A NaN of `F16` becomes the canonical one of `F32`.
+///
+/// A pair `F16x2` rounds to `E4m3x2` or `E5m2x2`, to nearest even and held
+/// within the finite numbers; the way back is exact.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Cvt {
     /// Type of the operand.
@@ -38,7 +45,8 @@ fn from_f16(x: f16) -> f32 {
 impl Instr for Cvt {
     const INFO: Info = Info {
         name: "cvt",
-        ptx: "cvt{.rn,.rzi,.rna}.{u8,u16,u32,s32,u64,s64,f32,f16,bf16,tf32}.{u8,u16,u32,s32,u64,s64,f32,f16,bf16}",
+        ptx: "cvt{.rn,.rzi,.rna}.{u8,u16,u32,s32,u64,s64,f32,f16,bf16,tf32}.{u8,u16,u32,s32,u64,s64,f32,f16,bf16}, \
+            cvt.rn.satfinite.{e4m3x2,e5m2x2}.f16x2, cvt.rn.f16x2.{e4m3x2,e5m2x2}",
         doc: "the same number in another type, as near as that type comes",
         exactness: Exactness::Exact,
     };
@@ -50,14 +58,15 @@ impl Instr for Cvt {
         e.arg(self.src, self.from);
     }
     fn asm(&self, a: &mut dyn Asm) {
-        use Type::{Bf16, F16, F32};
+        use Type::{Bf16, E4m3x2, E5m2x2, F16, F16x2, F32};
         let (d, s) = (a.reg(self.dst), a.in_reg(self.src, self.from));
         let (to, from) = (self.to.ptx(), self.from.ptx());
         a.emit(match (self.from, self.to) {
             (x, y) if x == y => format!("mov.{} {d}, {s}", register_bits(x)),
             (Type::Tf32, F32) => format!("and.b32 {d}, {s}, {:#x}", !Tf32::UNUSED),
             (F32, Type::Tf32) => format!("cvt.rna.{to}.{from} {d}, {s}"),
-            (F32, F16 | Bf16) => format!("cvt.rn.{to}.{from} {d}, {s}"),
+            (F32, F16 | Bf16) | (E4m3x2 | E5m2x2, F16x2) => format!("cvt.rn.{to}.{from} {d}, {s}"),
+            (F16x2, E4m3x2 | E5m2x2) => format!("cvt.rn.satfinite.{to}.{from} {d}, {s}"),
             (F32, y) if y.is_int() => format!("cvt.rzi.{to}.{from} {d}, {s}"),
             (x, F32) if x.is_int() => format!("cvt.rn.{to}.{from} {d}, {s}"),
             _ => format!("cvt.{to}.{from} {d}, {s}"),
@@ -74,6 +83,22 @@ impl Instr for Cvt {
             (F16, F32) => map1(m, d, s, from_f16),
             (Bf16, F32) => map1(m, d, s, bf16::widen),
             (Type::Tf32, F32) => map1(m, d, s, Tf32::widen),
+            (Type::F16x2, Type::E4m3x2) => map1(m, d, s, |x: F16x2| {
+                let [lo, hi] = x.split().map(|h| E4m3::round(h.widen()));
+                E4m3x2::new(lo, hi)
+            }),
+            (Type::F16x2, Type::E5m2x2) => map1(m, d, s, |x: F16x2| {
+                let [lo, hi] = x.split().map(|h| E5m2::round(h.widen()));
+                E5m2x2::new(lo, hi)
+            }),
+            (Type::E4m3x2, Type::F16x2) => map1(m, d, s, |x: E4m3x2| {
+                let [lo, hi] = x.split().map(|c| f16::round(c.widen()));
+                F16x2::new(lo, hi)
+            }),
+            (Type::E5m2x2, Type::F16x2) => map1(m, d, s, |x: E5m2x2| {
+                let [lo, hi] = x.split().map(|c| f16::round(c.widen()));
+                F16x2::new(lo, hi)
+            }),
             (F32, I64) => map1(
                 m,
                 d,
@@ -94,7 +119,7 @@ impl Instr for Cvt {
         Ok(Step::Next)
     }
     fn legal(&self, _: &Target) -> Result<(), String> {
-        use Type::{F32, Pred};
+        use Type::{E4m3x2, E5m2x2, F16x2, F32, Pred};
         let narrow = |t| matches!(t, Type::F16 | Type::Bf16 | Type::Tf32);
         let whole = |t: Type| t.is_int() || t == F32;
         match (self.from, self.to) {
@@ -102,178 +127,15 @@ impl Instr for Cvt {
             (x, y) if x == y || whole(x) && whole(y) => return Ok(()),
             (F32, y) if narrow(y) => return Ok(()),
             (x, F32) if narrow(x) => return Ok(()),
+            (F16x2, E4m3x2 | E5m2x2) | (E4m3x2 | E5m2x2, F16x2) => return Ok(()),
             _ => {}
         }
         Err(format!(
-            "cvt goes between integers and f32, and between f32 and f16, bf16 or tf32; not from {} to {}",
+            "cvt goes between integers and f32, between f32 and f16, bf16 or tf32, \
+             and between f16x2 and e4m3x2 or e5m2x2; not from {} to {}",
             self.from, self.to
         ))
     }
-}
-
-/// Two numbers side by side in one register.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Pack {
-    /// Type of the numbers.
-    pub from: Type,
-    /// Type of the pair: `F16x2` or `Bf16x2` from `F32` (rounded to nearest
-    /// even) or from its own halves, `U32` from `U16`, `U64` from `U32`.
-    pub to: Type,
-    /// Result.
-    pub dst: RegId,
-    /// The low half.
-    pub lo: Operand,
-    /// The high half.
-    pub hi: Operand,
-}
-
-impl Instr for Pack {
-    const INFO: Info = Info {
-        name: "pack",
-        ptx: "cvt.rn.{f16x2,bf16x2}.f32, mov.{b32,b64}",
-        doc: "two numbers side by side in one register, from f32 rounded to nearest even",
-        exactness: Exactness::Exact,
-    };
-    fn name(&self) -> String {
-        format!("pack.{}.{}", self.to, self.from)
-    }
-    fn effects(&self, e: &mut dyn Effects) {
-        e.def(self.dst);
-        e.arg(self.lo, self.from);
-        e.arg(self.hi, self.from);
-    }
-    fn asm(&self, a: &mut dyn Asm) {
-        let d = a.reg(self.dst);
-        let (lo, hi) = (a.in_reg(self.lo, self.from), a.in_reg(self.hi, self.from));
-        a.emit(match self.from {
-            Type::F32 => format!("cvt.rn.{}.f32 {d}, {hi}, {lo}", self.to.ptx()),
-            _ => format!("mov.{} {d}, {{{lo}, {hi}}}", self.to.bits()),
-        });
-    }
-    fn exec<M: Machine>(&self, m: &mut M) -> Exec {
-        let (d, lo, hi) = (self.dst, self.lo, self.hi);
-        match (self.from, self.to) {
-            (Type::F32, Type::F16x2) => {
-                map2(m, d, lo, hi, |lo, hi| {
-                    F16x2::new(f16::round(lo), f16::round(hi))
-                });
-            }
-            (Type::F32, Type::Bf16x2) => {
-                map2(m, d, lo, hi, |lo, hi| {
-                    Bf16x2::new(bf16::round(lo), bf16::round(hi))
-                });
-            }
-            (Type::U32, Type::U64) => {
-                map2(m, d, lo, hi, |lo: u32, hi: u32| {
-                    u64::from(hi) << 32 | u64::from(lo)
-                });
-            }
-            _ if halves(self.to) == Some(self.from) => {
-                map2(m, d, lo, hi, |lo: u16, hi: u16| {
-                    u32::from(hi) << 16 | u32::from(lo)
-                });
-            }
-            _ => return Err(no_such_type(self.to)),
-        }
-        Ok(Step::Next)
-    }
-    fn legal(&self, _: &Target) -> Result<(), String> {
-        pair_of("pack", self.from, self.to)
-    }
-}
-
-/// The two numbers of one register.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Unpack {
-    /// Type of the pair: `F16x2`, `Bf16x2`, `U32` or `U64`.
-    pub from: Type,
-    /// Type of the numbers: the pair's halves, or `F32` from `F16x2` or `Bf16x2` (exact).
-    pub to: Type,
-    /// The low half.
-    pub lo: RegId,
-    /// The high half.
-    pub hi: RegId,
-    /// The pair.
-    pub src: Operand,
-}
-
-impl Unpack {
-    fn split<T: Lane, R: Lane, M: Machine>(&self, m: &mut M, f: impl Fn(T) -> [R; 2]) {
-        map1(m, self.lo, self.src, |x| f(x)[0]);
-        map1(m, self.hi, self.src, |x| f(x)[1]);
-    }
-}
-
-impl Instr for Unpack {
-    const INFO: Info = Info {
-        name: "unpack",
-        ptx: "mov.{b32,b64}, cvt.f32.f16, shl.b32 with and.b32 for bf16x2 to f32",
-        doc: "the two numbers of one register, exact in f32",
-        exactness: Exactness::Exact,
-    };
-    fn name(&self) -> String {
-        format!("unpack.{}.{}", self.to, self.from)
-    }
-    fn effects(&self, e: &mut dyn Effects) {
-        e.def(self.lo);
-        e.def(self.hi);
-        e.arg(self.src, self.from);
-    }
-    fn asm(&self, a: &mut dyn Asm) {
-        let (lo, hi) = (a.reg(self.lo), a.reg(self.hi));
-        let s = a.in_reg(self.src, self.from);
-        match (self.from, self.to) {
-            // The upper half of an f32 is its bf16.
-            (Type::Bf16x2, Type::F32) => {
-                a.emit(format!("shl.b32 {lo}, {s}, 16"));
-                a.emit(format!("and.b32 {hi}, {s}, 0xffff0000"));
-            }
-            (Type::F16x2, Type::F32) => {
-                let halves = [a.temp(Type::F16), a.temp(Type::F16)];
-                a.emit(format!("mov.b32 {{{}}}, {s}", halves.join(", ")));
-                a.emit(format!("cvt.f32.f16 {lo}, {}", halves[0]));
-                a.emit(format!("cvt.f32.f16 {hi}, {}", halves[1]));
-            }
-            (from, _) => a.emit(format!("mov.{} {{{lo}, {hi}}}, {s}", from.bits())),
-        }
-    }
-    fn exec<M: Machine>(&self, m: &mut M) -> Exec {
-        match (self.from, self.to) {
-            (Type::F16x2, Type::F32) => self.split(m, |x: F16x2| x.split().map(from_f16)),
-            (Type::Bf16x2, Type::F32) => self.split(m, |x: Bf16x2| x.split().map(bf16::widen)),
-            (Type::U64, Type::U32) => self.split(m, |x: u64| [x as u32, (x >> 32) as u32]),
-            _ if halves(self.from) == Some(self.to) => {
-                self.split(m, |x: u32| [x as u16, (x >> 16) as u16]);
-            }
-            _ => return Err(no_such_type(self.from)),
-        }
-        Ok(Step::Next)
-    }
-    fn legal(&self, _: &Target) -> Result<(), String> {
-        pair_of("unpack", self.to, self.from)
-    }
-}
-
-/// The type of the two halves of a pair.
-fn halves(pair: Type) -> Option<Type> {
-    match pair {
-        Type::F16x2 => Some(Type::F16),
-        Type::Bf16x2 => Some(Type::Bf16),
-        Type::U32 => Some(Type::U16),
-        Type::U64 => Some(Type::U32),
-        _ => None,
-    }
-}
-
-/// Refuses a pair that cannot be made of, or taken apart into, two of a type.
-fn pair_of(name: &str, half: Type, pair: Type) -> Result<(), String> {
-    let floats = half == Type::F32 && matches!(pair, Type::F16x2 | Type::Bf16x2);
-    if floats || halves(pair) == Some(half) {
-        return Ok(());
-    }
-    Err(format!(
-        "{name} takes pairs f16x2 and bf16x2 of their halves or f32, u32 of u16, u64 of u32; not {pair} of {half}"
-    ))
 }
 
 /// The bits of one type as another of the same width.
@@ -325,7 +187,8 @@ impl Instr for Bitcast {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lanes::fake::{Warp, arg, eval, ptx, reg};
+    use crate::lanes::fake::{arg, eval, ptx, reg};
+    use crate::machine::Lane;
 
     fn cvt(from: Type, to: Type) -> Cvt {
         Cvt {
@@ -442,6 +305,43 @@ mod tests {
     }
 
     #[test]
+    fn pairs_of_f16_and_of_8_bit_floats_go_half_by_half() {
+        use Type::{E4m3x2, E5m2x2, F16x2};
+        // 1.0625 is a tie of both formats; 464 is a tie above e4m3's largest.
+        let halves = [[0x3c40, 0x5f40], [0xbc00, 0x7c00], [0xfe01, 0x8001]];
+        let pairs = halves.map(|[lo, hi]: [u32; 2]| hi << 16 | lo);
+        let got = convert::<_, u16>(F16x2, E4m3x2, &pairs);
+        assert_eq!(got, [0x7e38, 0x7eb8, 0x807f]);
+        let got = convert::<_, u16>(F16x2, E5m2x2, &pairs);
+        assert_eq!(got, [0x5f3c, 0x7bbc, 0x807f]);
+        let got = convert::<_, u32>(E4m3x2, F16x2, &[0x7e38u16, 0x0181, 0xff7f]);
+        assert_eq!(got, [0x5f00_3c00, 0x1800_9800, 0x7fff_7fff]);
+        let got = convert::<_, u32>(E5m2x2, F16x2, &[0x7c3cu16, 0x0181, 0xfd7f]);
+        assert_eq!(got, [0x7c00_3c00, 0x0100_8100, 0x7fff_7fff]);
+    }
+
+    #[test]
+    fn every_pair_of_8_bit_floats_survives_f16() {
+        for ty in [Type::E4m3x2, Type::E5m2x2] {
+            let codes: Vec<u16> = (0..=u16::MAX).collect();
+            let wide: Vec<u32> = convert(ty, Type::F16x2, &codes);
+            let back: Vec<u16> = convert(Type::F16x2, ty, &wide);
+            let kept = |code: u16| match (ty, code & 0x7f) {
+                (Type::E4m3x2, 0x7f) | (Type::E5m2x2, 0x7d..) => 0x7f,
+                (Type::E5m2x2, 0x7c) => code & 0x80 | 0x7b, // an infinity is held
+                _ => code & 0xff,
+            };
+            for (code, back) in codes.into_iter().zip(back) {
+                assert_eq!(
+                    back,
+                    kept(code >> 8) << 8 | kept(code & 0xff),
+                    "{code:#06x}"
+                );
+            }
+        }
+    }
+
+    #[test]
     fn conversions_are_spelled_as_ptx_wants_them() {
         use Type::*;
         let print = |from, to| ptx(&cvt(from, to)).join("; ");
@@ -453,6 +353,8 @@ mod tests {
         assert_eq!(print(Bf16, F32), "cvt.f32.bf16 %0, %1");
         assert_eq!(print(F32, Tf32), "cvt.rna.tf32.f32 %0, %1");
         assert_eq!(print(Tf32, F32), "and.b32 %0, %1, 0xffffe000");
+        assert_eq!(print(F16x2, E4m3x2), "cvt.rn.satfinite.e4m3x2.f16x2 %0, %1");
+        assert_eq!(print(E5m2x2, F16x2), "cvt.rn.f16x2.e5m2x2 %0, %1");
         assert_eq!(print(U8, U8), "mov.b16 %0, %1");
         assert_eq!(cvt(F32, Bf16).name(), "cvt.bf16.f32");
     }
@@ -465,6 +367,9 @@ mod tests {
             (F16, Bf16),
             (U32, F16),
             (F16x2, F32),
+            (E4m3x2, E5m2x2),
+            (Bf16x2, E4m3x2),
+            (F16x2, E4m3x4),
             (Pred, U32),
             (U32, Pred),
             (Pred, Pred),
@@ -475,77 +380,6 @@ mod tests {
         for (from, to) in [(F16, F16), (F16, F32), (U8, I64), (F32, Tf32), (I64, F32)] {
             assert_eq!(legal(from, to), Ok(()));
         }
-    }
-
-    #[test]
-    fn pairs_pack_low_half_first_and_unpack_again() {
-        let pack = |from, to| Pack {
-            from,
-            to,
-            dst: reg(0),
-            lo: arg(1),
-            hi: arg(2),
-        };
-        let unpack = |from, to| Unpack {
-            from,
-            to,
-            lo: reg(3),
-            hi: reg(4),
-            src: arg(0),
-        };
-        let warp = Warp::new().with(1, &[1.0f32]).with(2, &[-2.0f32]);
-        let packed = warp.clone().run(&pack(Type::F32, Type::F16x2));
-        assert_eq!(packed.read::<u32>(0)[0], 0xc000_3c00);
-        let back = packed.clone().run(&unpack(Type::F16x2, Type::F32));
-        assert_eq!(
-            (back.read::<f32>(3)[0], back.read::<f32>(4)[0]),
-            (1.0, -2.0)
-        );
-        let back = packed.run(&unpack(Type::F16x2, Type::F16));
-        assert_eq!(
-            (back.read::<u16>(3)[0], back.read::<u16>(4)[0]),
-            (0x3c00, 0xc000)
-        );
-
-        let packed = warp.run(&pack(Type::F32, Type::Bf16x2));
-        assert_eq!(packed.read::<u32>(0)[0], 0xc000_3f80);
-        let back = packed.run(&unpack(Type::Bf16x2, Type::F32));
-        assert_eq!(
-            (back.read::<f32>(3)[0], back.read::<f32>(4)[0]),
-            (1.0, -2.0)
-        );
-
-        let words = Warp::new()
-            .with(1, &[0x1111_2222u32])
-            .with(2, &[0x3333_4444u32]);
-        let packed = words.clone().run(&pack(Type::U32, Type::U64));
-        assert_eq!(packed.read::<u64>(0)[0], 0x3333_4444_1111_2222);
-        let back = packed.run(&unpack(Type::U64, Type::U32));
-        assert_eq!(
-            (back.read::<u32>(3)[0], back.read::<u32>(4)[0]),
-            (0x1111_2222, 0x3333_4444)
-        );
-        let packed = words.run(&pack(Type::U16, Type::U32));
-        assert_eq!(packed.read::<u32>(0)[0], 0x4444_2222);
-
-        let print = |lines: Vec<String>, want: &str| assert_eq!(lines.join("; "), want);
-        print(
-            ptx(&pack(Type::F32, Type::Bf16x2)),
-            "cvt.rn.bf16x2.f32 %0, %2, %1",
-        );
-        print(ptx(&pack(Type::F16, Type::F16x2)), "mov.b32 %0, {%1, %2}");
-        print(ptx(&pack(Type::U32, Type::U64)), "mov.b64 %0, {%1, %2}");
-        print(ptx(&unpack(Type::U32, Type::U16)), "mov.b32 {%3, %4}, %0");
-        print(
-            ptx(&unpack(Type::Bf16x2, Type::F32)),
-            "shl.b32 %3, %0, 16; and.b32 %4, %0, 0xffff0000",
-        );
-        print(
-            ptx(&unpack(Type::F16x2, Type::F32)),
-            "mov.b32 {%t0, %t1}, %0; cvt.f32.f16 %3, %t0; cvt.f32.f16 %4, %t1",
-        );
-        let refused = pack(Type::Bf16, Type::F16x2).legal(&Target::SM_90A);
-        assert!(refused.is_err_and(|e| e.ends_with("not f16x2 of bf16")));
     }
 
     #[test]

@@ -30,6 +30,21 @@ fn approximate(x: f32, ftz: bool, f: impl Fn(f64) -> f64) -> f32 {
     y.canonical()
 }
 
+/// `f` of a 16-bit float, rounded once.
+#[inline]
+fn narrow<T: Narrow>(x: T, f: impl Fn(f64) -> f64) -> T {
+    T::round_f64(f(f64::from(x.widen())))
+}
+
+/// Two to the power of a `bf16`: a subnormal result is flushed.
+#[inline]
+fn ex2_bf16(x: bf16) -> bf16 {
+    bf16::round(flush(narrow(x, f64::exp2).widen()))
+}
+
+/// The types of [`Ex2`] and [`Tanh`].
+const FLOATS: [Type; 5] = [Type::F32, Type::F16, Type::Bf16, Type::F16x2, Type::Bf16x2];
+
 /// `.ftz` where it is asked for.
 fn suffix(ftz: bool) -> &'static str {
     if ftz { ".ftz" } else { "" }
@@ -38,13 +53,13 @@ fn suffix(ftz: bool) -> &'static str {
 /// Two to the power `a`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Ex2 {
-    /// `F32`, `F16x2` or `Bf16x2`.
+    /// Any float.
     pub ty: Type,
     /// Result.
     pub dst: RegId,
     /// The power.
     pub a: Operand,
-    /// Flush subnormals to zero. Of `F32` only: `F16x2` never does, `Bf16x2` always does.
+    /// Flush subnormals to zero. Of `F32` only: `F16` never does, `Bf16` always does.
     pub ftz: bool,
 }
 
@@ -52,7 +67,7 @@ impl Ex2 {
     fn flushes(&self) -> bool {
         match self.ty {
             Type::F32 => self.ftz,
-            ty => ty == Type::Bf16x2,
+            ty => matches!(ty, Type::Bf16 | Type::Bf16x2),
         }
     }
 }
@@ -60,10 +75,10 @@ impl Ex2 {
 impl Instr for Ex2 {
     const INFO: Info = Info {
         name: "ex2",
-        ptx: "ex2.approx{.ftz}.{f32,f16x2,bf16x2}",
+        ptx: "ex2.approx{.ftz}.{f32,f16,bf16,f16x2,bf16x2}",
         doc: "two to the power a",
         exactness: Exactness::Within(
-            "2^-22 of the result for f32, 2^-9.9 for f16x2, 2^-7 for bf16x2; one last place if it is subnormal",
+            "2^-22 of the result for f32, 2^-9.9 for f16, 2^-7 for bf16; one last place if it is subnormal",
         ),
     };
     fn name(&self) -> String {
@@ -85,18 +100,16 @@ impl Instr for Ex2 {
         let (d, a, ftz) = (self.dst, self.a, self.ftz);
         match self.ty {
             Type::F32 => map1(m, d, a, |x| approximate(x, ftz, f64::exp2)),
-            Type::F16x2 => map1(m, d, a, |x: F16x2| {
-                x.map(|h| f16::round_f64(f64::from(h.widen()).exp2()))
-            }),
-            Type::Bf16x2 => map1(m, d, a, |x: Bf16x2| {
-                x.map(|h| bf16::round(flush(bf16::round_f64(f64::from(h.widen()).exp2()).widen())))
-            }),
+            Type::F16 => map1(m, d, a, |h: f16| narrow(h, f64::exp2)),
+            Type::F16x2 => map1(m, d, a, |x: F16x2| x.map(|h| narrow(h, f64::exp2))),
+            Type::Bf16 => map1(m, d, a, ex2_bf16),
+            Type::Bf16x2 => map1(m, d, a, |x: Bf16x2| x.map(ex2_bf16)),
             ty => return Err(no_such_type(ty)),
         }
         Ok(Step::Next)
     }
     fn legal(&self, _: &Target) -> Result<(), String> {
-        super::only("ex2", self.ty, &[Type::F32, Type::F16x2, Type::Bf16x2])
+        super::only("ex2", self.ty, &FLOATS)
     }
 }
 
@@ -186,7 +199,7 @@ impl Instr for Sqrt {
 /// The hyperbolic tangent.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Tanh {
-    /// `F32`, `F16x2` or `Bf16x2`.
+    /// Any float.
     pub ty: Type,
     /// Result.
     pub dst: RegId,
@@ -197,10 +210,10 @@ pub struct Tanh {
 impl Instr for Tanh {
     const INFO: Info = Info {
         name: "tanh",
-        ptx: "tanh.approx.{f32,f16x2,bf16x2}",
+        ptx: "tanh.approx.{f32,f16,bf16,f16x2,bf16x2}",
         doc: "the hyperbolic tangent",
         exactness: Exactness::Within(
-            "2^-11 of the result for f32, 2^-10.987 for f16x2 and 2^-8 for bf16x2 whatever the result",
+            "2^-11 of the result for f32, 2^-10.987 for f16 and 2^-8 for bf16 whatever the result",
         ),
     };
     fn name(&self) -> String {
@@ -218,18 +231,16 @@ impl Instr for Tanh {
         let (d, a) = (self.dst, self.a);
         match self.ty {
             Type::F32 => map1(m, d, a, |x| approximate(x, false, f64::tanh)),
-            Type::F16x2 => map1(m, d, a, |x: F16x2| {
-                x.map(|h| f16::round_f64(f64::from(h.widen()).tanh()))
-            }),
-            Type::Bf16x2 => map1(m, d, a, |x: Bf16x2| {
-                x.map(|h| bf16::round_f64(f64::from(h.widen()).tanh()))
-            }),
+            Type::F16 => map1(m, d, a, |h: f16| narrow(h, f64::tanh)),
+            Type::Bf16 => map1(m, d, a, |h: bf16| narrow(h, f64::tanh)),
+            Type::F16x2 => map1(m, d, a, |x: F16x2| x.map(|h| narrow(h, f64::tanh))),
+            Type::Bf16x2 => map1(m, d, a, |x: Bf16x2| x.map(|h| narrow(h, f64::tanh))),
             ty => return Err(no_such_type(ty)),
         }
         Ok(Step::Next)
     }
     fn legal(&self, _: &Target) -> Result<(), String> {
-        super::only("tanh", self.ty, &[Type::F32, Type::F16x2, Type::Bf16x2])
+        super::only("tanh", self.ty, &FLOATS)
     }
 }
 
@@ -282,6 +293,15 @@ mod tests {
         assert_eq!(pairs(Type::F16x2, 0xce00_7e00), 0x0001_7fff); // -24: subnormal; NaN
         assert_eq!(pairs(Type::Bf16x2, 0x4040_fc80), 0x4100_0000); // 3, -2^122
         assert_eq!(pairs(Type::Bf16x2, 0xc2fe_c2fc), 0x0000_0080); // -127 is flushed, -126 is not
+        let one = |ty, x: u16| eval::<u16, u16, 1>(&ex2(ty, false), &[[x]])[0];
+        assert_eq!(
+            (one(Type::F16, 0xbc00), one(Type::F16, 0xce00)),
+            (0x3800, 1)
+        );
+        assert_eq!(
+            (one(Type::Bf16, 0x4040), one(Type::Bf16, 0xc2fe)),
+            (0x4100, 0)
+        );
     }
 
     #[test]
@@ -352,6 +372,11 @@ mod tests {
         let pairs = |ty, x: u32| eval::<u32, u32, 1>(&tanh(ty), &[[x]])[0];
         assert_eq!(pairs(Type::F16x2, 0x3800_fc00), 0x3765_bc00); // 0.5, -inf
         assert_eq!(pairs(Type::Bf16x2, 0x3f00_8001), 0x3eed_8001); // 0.5, a subnormal
+        let one = |ty, x: u16| eval::<u16, u16, 1>(&tanh(ty), &[[x]])[0];
+        assert_eq!(
+            (one(Type::F16, 0x3800), one(Type::Bf16, 0x3f00)),
+            (0x3765, 0x3eed)
+        );
     }
 
     #[test]
@@ -374,6 +399,8 @@ mod tests {
             a,
         };
         assert_eq!(ptx(&tanh), ["tanh.approx.bf16x2 %0, %1"]);
-        assert!(ex2(Type::F16, false).legal(&Target::SM_90A).is_err());
+        assert_eq!(print(Type::Bf16, false), "ex2.approx.ftz.bf16 %0, %1");
+        assert!(ex2(Type::F16, false).legal(&Target::SM_90A).is_ok());
+        assert!(ex2(Type::Tf32, false).legal(&Target::SM_90A).is_err());
     }
 }

@@ -1,6 +1,6 @@
-//! 8×8 matrices of 16-bit elements between shared memory and registers, a whole warp at once.
+//! 8×8 matrices of 16-bit elements, spread over the registers of a whole warp.
 //!
-//! Lane `8j + r` gives the address of row `r` of matrix `j`; register `j` of
+//! To and from shared memory, lane `8j + r` gives the address of row `r` of matrix `j`; register `j` of
 //! lane `t` holds two neighbours of that matrix:
 //!
 //! ```text
@@ -9,7 +9,7 @@
 //! ```
 
 use super::control::whole_warp;
-use super::{Exactness, Info, Instr, Uniform};
+use super::{Exactness, Info, Instr, Uniform, only};
 use crate::machine::{
     Access, Asm, Completion, Effects, Exec, LaneBytes, Lanes, Machine, Mask, Memory, Proxy, Step,
     Touch, WARP,
@@ -178,6 +178,61 @@ impl Instr for StoreMatrix {
     }
 }
 
+/// Transposes an 8×8 matrix in registers.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TransposeMatrix {
+    /// Type of the registers, two elements each (`u32`, or a packed pair).
+    pub ty: Type,
+    /// The matrix, transposed.
+    pub dst: RegId,
+    /// The matrix.
+    pub src: Operand,
+}
+
+impl Instr for TransposeMatrix {
+    const INFO: Info = Info {
+        name: "transpose_matrix",
+        ptx: "movmatrix.sync.aligned.m8n8.trans.b16",
+        doc: "transposes a matrix of 8×8 16-bit elements that is spread over the warp",
+        exactness: Exactness::Exact,
+    };
+    fn name(&self) -> String {
+        format!("transpose_matrix.{}", self.ty)
+    }
+    fn effects(&self, e: &mut dyn Effects) {
+        e.whole_warp();
+        e.def(self.dst);
+        e.arg(self.src, self.ty);
+    }
+    fn uniform(&self, _: Uniform) -> Uniform {
+        Uniform::Lane
+    }
+    fn asm(&self, a: &mut dyn Asm) {
+        let (dst, src) = (a.reg(self.dst), a.in_reg(self.src, self.ty));
+        a.emit(format!(
+            "movmatrix.sync.aligned.m8n8.trans.b16 {dst}, {src}"
+        ));
+    }
+    fn exec<M: Machine>(&self, m: &mut M) -> Exec {
+        whole_warp(m, Self::INFO.name)?;
+        let src = m.get::<u32>(self.src);
+        let mut dst = [0u32; WARP];
+        for (t, &both) in src.iter().enumerate() {
+            for half in 0..2 {
+                // The element is (row, col); lane 4·col + row/2 of the result holds it.
+                let (row, col) = element(0, t, half, false);
+                dst[4 * col + row / 2] |= (both >> (16 * half) & 0xffff) << (16 * (row % 2));
+            }
+        }
+        m.set(self.dst, &dst);
+        Ok(Step::Next)
+    }
+    fn legal(&self, _: &Target) -> Result<(), String> {
+        let pairs = [Type::U32, Type::F16x2, Type::Bf16x2];
+        only(Self::INFO.name, self.ty, &pairs)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -213,6 +268,15 @@ mod tests {
             src: (0..n).map(|i| arg(10 + i)).collect(),
             at: place(0, arg(1)),
             trans,
+        }
+    }
+
+    /// Register 10 into 11.
+    fn transpose() -> TransposeMatrix {
+        TransposeMatrix {
+            ty: Type::U32,
+            dst: reg(11),
+            src: arg(10),
         }
     }
 
@@ -273,11 +337,23 @@ mod tests {
     }
 
     #[test]
+    fn a_transposed_matrix_is_what_a_transposed_load_gives() {
+        let (mut plain, mut trans) = (cta(), cta());
+        plain.run(&load(1, false));
+        plain.run(&transpose());
+        trans.run(&load(1, true));
+        let got = plain.warp.read::<u32>(11);
+        assert_eq!(got, trans.warp.read::<u32>(10));
+        assert_ne!(got, plain.warp.read::<u32>(10));
+    }
+
+    #[test]
     fn part_of_a_warp_cannot_move_a_matrix() {
         let mut cta = cta();
         cta.warp.active = 0xff;
         assert_eq!(cta.fault(&load(1, false)).kind, FaultKind::Convergence);
         assert_eq!(cta.fault(&store(1, false)).kind, FaultKind::Convergence);
+        assert_eq!(cta.fault(&transpose()).kind, FaultKind::Convergence);
     }
 
     #[test]
@@ -293,6 +369,10 @@ mod tests {
         assert_eq!(
             ptx(&store(4, true)),
             ["stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [address], {%10, %11, %12, %13}"]
+        );
+        assert_eq!(
+            ptx(&transpose()),
+            ["movmatrix.sync.aligned.m8n8.trans.b16 %11, %10"]
         );
     }
 
@@ -310,5 +390,11 @@ mod tests {
             ..store(1, false)
         };
         assert!(op.legal(&t).unwrap_err().contains("not of a peer"));
+        assert_eq!(transpose().legal(&t), Ok(()));
+        let op = TransposeMatrix {
+            ty: Type::F32,
+            ..transpose()
+        };
+        assert!(op.legal(&t).unwrap_err().contains("not f32"));
     }
 }

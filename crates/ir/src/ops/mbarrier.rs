@@ -2,7 +2,9 @@
 //!
 //! A phase completes when all arrivals are in and as many bytes have come as
 //! were expected; its number's parity is what waiters name. Only arrivals and
-//! expected bytes may go to a peer's barrier.
+//! expected bytes may go to a peer's barrier, whose address the printer forms
+//! from the rank (`mapa`). The state tokens that `arrive` can give are not
+//! used: waits by parity need none.
 
 use super::control::{acts, uniform};
 use super::{Exactness, Info, Instr, Uniform};
@@ -31,8 +33,11 @@ fn at_cluster(order: &'static str, scope: Scope) -> &'static str {
 /// Refuses a scope wider than an mbarrier reaches.
 fn legal_scope(scope: Scope) -> Result<(), String> {
     match scope {
-        Scope::Gpu => Err("an mbarrier orders memory in its CTA or cluster, not on the GPU".into()),
-        _ => Ok(()),
+        Scope::Cta | Scope::Cluster => Ok(()),
+        wider => Err(format!(
+            "an mbarrier orders memory in its CTA or cluster, not at scope {}",
+            wider.ptx()
+        )),
     }
 }
 
@@ -136,21 +141,24 @@ impl Instr for MbarrierInval {
 pub struct MbarrierArrive {
     /// The barrier, here or in a peer.
     pub bar: BarRef,
-    /// How many arrivals.
-    pub count: u32,
+    /// How many arrivals (`u32`).
+    pub count: Operand,
     /// Bytes to expect on top (`u32`).
     pub tx: Option<Operand>,
     /// Who sees this thread's writes.
     pub scope: Scope,
+    /// Does the thread leave the barrier, which expects as many arrivals fewer from the next phase on?
+    pub leave: bool,
 }
 
 impl MbarrierArrive {
     fn act(&self) -> Sync {
         Sync::Arrive {
             bar: self.bar,
-            count: Operand::imm(self.count),
+            count: self.count,
             tx: self.tx,
             scope: self.scope,
+            leave: self.leave,
         }
     }
 }
@@ -158,33 +166,34 @@ impl MbarrierArrive {
 impl Instr for MbarrierArrive {
     const INFO: Info = Info {
         name: "mbarrier_arrive",
-        ptx: "mbarrier.arrive{.expect_tx}{.release.cluster}.{shared::cta,shared::cluster}.b64",
-        doc: "arrives at an mbarrier, after announcing bytes if any",
+        ptx: "mbarrier.{arrive,arrive_drop}{.expect_tx}{.release.cluster}.{shared::cta,shared::cluster}.b64",
+        doc: "arrives at an mbarrier, after announcing bytes if any, and leaves it for good if asked to",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
-        format!("mbarrier_arrive.{}", self.scope.ptx())
+        let leave = if self.leave { ".drop" } else { "" };
+        format!("mbarrier_arrive{leave}.{}", self.scope.ptx())
     }
     fn asm(&self, a: &mut dyn Asm) {
         let (space, release) = (space(&self.bar), at_cluster(".release.cluster", self.scope));
         let bar = a.barrier(&self.bar);
         let tx = self.tx.map(|tx| a.operand(tx, Type::U32));
+        let verb = if self.leave { "arrive_drop" } else { "arrive" };
         match (tx, self.count) {
-            (Some(tx), 1) => a.emit(format!(
-                "mbarrier.arrive.expect_tx{release}.{space}.b64 _, [{bar}], {tx}"
+            (Some(tx), Operand::Imm(1)) => a.emit(format!(
+                "mbarrier.{verb}.expect_tx{release}.{space}.b64 _, [{bar}], {tx}"
             )),
             (tx, count) => {
-                // `arrive.expect_tx` arrives once; more arrivals announce apart.
+                // `expect_tx` arrives once; more arrivals announce apart.
                 if let Some(tx) = tx {
                     a.emit(format!("mbarrier.expect_tx.{space}.b64 [{bar}], {tx}"));
                 }
-                let many = if count == 1 {
-                    String::new()
-                } else {
-                    format!(", {count}")
+                let many = match count {
+                    Operand::Imm(1) => String::new(),
+                    count => format!(", {}", a.operand(count, Type::U32)),
                 };
                 a.emit(format!(
-                    "mbarrier.arrive{release}.{space}.b64 _, [{bar}]{many}"
+                    "mbarrier.{verb}{release}.{space}.b64 _, [{bar}]{many}"
                 ));
             }
         }
@@ -192,7 +201,10 @@ impl Instr for MbarrierArrive {
     acts!();
     fn legal(&self, _: &Target) -> Result<(), String> {
         legal_scope(self.scope)?;
-        legal_count(self.count)
+        match self.count {
+            Operand::Imm(n) => legal_count(u32::try_from(n).unwrap_or(u32::MAX)),
+            Operand::Reg(_) => Ok(()),
+        }
     }
 }
 
@@ -292,6 +304,8 @@ pub struct MbarrierTest {
     pub parity: Operand,
     /// Whose writes are seen after a yes.
     pub scope: Scope,
+    /// May the thread be put to sleep for a while before a no (`try_wait`)?
+    pub sleep: bool,
 }
 
 impl MbarrierTest {
@@ -307,12 +321,13 @@ impl MbarrierTest {
 impl Instr for MbarrierTest {
     const INFO: Info = Info {
         name: "mbarrier_test",
-        ptx: "mbarrier.test_wait.parity{.acquire.cluster}.shared::cta.b64",
-        doc: "asks whether the phase of a parity is complete",
+        ptx: "mbarrier.{test_wait,try_wait}.parity{.acquire.cluster}.shared::cta.b64",
+        doc: "asks whether the phase of a parity is complete; `try_wait` may sleep for a while before it says no",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
-        format!("mbarrier_test.{}", self.scope.ptx())
+        let sleep = if self.sleep { ".sleep" } else { "" };
+        format!("mbarrier_test{sleep}.{}", self.scope.ptx())
     }
     fn effects(&self, e: &mut dyn Effects) {
         e.def(self.dst);
@@ -325,8 +340,9 @@ impl Instr for MbarrierTest {
         let (dst, bar) = (a.reg(self.dst), a.barrier(&self.bar));
         let parity = a.operand(self.parity, Type::U32);
         let acquire = at_cluster(".acquire.cluster", self.scope);
+        let verb = if self.sleep { "try_wait" } else { "test_wait" };
         a.emit(format!(
-            "mbarrier.test_wait.parity{acquire}.shared::cta.b64 {dst}, [{bar}], {parity}"
+            "mbarrier.{verb}.parity{acquire}.shared::cta.b64 {dst}, [{bar}], {parity}"
         ));
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
@@ -346,181 +362,4 @@ impl Instr for MbarrierTest {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::job::fake::{Cta, bar};
-    use crate::lanes::fake::{arg, ptx, reg};
-    use crate::machine::FaultKind;
-
-    fn peer() -> BarRef {
-        BarRef {
-            peer: Some(arg(9)),
-            ..bar(2)
-        }
-    }
-
-    fn arrive(bar: BarRef, count: u32, tx: Option<Operand>, scope: Scope) -> MbarrierArrive {
-        MbarrierArrive {
-            bar,
-            count,
-            tx,
-            scope,
-        }
-    }
-
-    fn wait(bar: BarRef, scope: Scope) -> MbarrierWait {
-        MbarrierWait {
-            bar,
-            parity: arg(1),
-            scope,
-        }
-    }
-
-    fn test(bar: BarRef) -> MbarrierTest {
-        MbarrierTest {
-            dst: reg(0),
-            bar,
-            parity: arg(1),
-            scope: Scope::Cta,
-        }
-    }
-
-    #[test]
-    fn each_op_is_one_act() {
-        let mut cta = Cta::new(1, 0);
-        let (bar, tx) = (bar(2), Operand::Imm(64));
-        cta.run(&MbarrierInit { bar, count: 3 });
-        cta.run(&arrive(bar, 2, Some(tx), Scope::Cluster));
-        cta.run(&MbarrierExpectTx { bar, tx });
-        cta.run(&wait(bar, Scope::Cta));
-        cta.run(&MbarrierInval { bar });
-        assert_eq!(
-            cta.warp.syncs,
-            [
-                Sync::Init { bar, count: 3 },
-                Sync::Arrive {
-                    bar,
-                    count: Operand::Imm(2),
-                    tx: Some(tx),
-                    scope: Scope::Cluster
-                },
-                Sync::ExpectTx { bar, tx },
-                Sync::Wait {
-                    bar,
-                    parity: arg(1),
-                    scope: Scope::Cta
-                },
-                Sync::Inval { bar },
-            ]
-        );
-    }
-
-    #[test]
-    fn a_wait_blocks_and_a_test_answers() {
-        let mut cta = Cta::new(1, 0);
-        cta.run(&test(bar(0)));
-        assert_eq!(cta.warp.read_pred(0), Mask::MAX);
-        cta.answer = Step::Blocked;
-        assert_eq!(wait(bar(0), Scope::Cta).exec(&mut cta), Ok(Step::Blocked));
-        cta.run(&test(bar(0)));
-        assert_eq!(cta.warp.read_pred(0), 0);
-    }
-
-    #[test]
-    fn the_lanes_of_a_test_ask_of_one_barrier() {
-        let mut cta = Cta::new(1, 0);
-        cta.warp = cta.warp.clone().with(3, &[1u32, 2]);
-        let f = cta.fault(&test(BarRef {
-            index: arg(3),
-            ..bar(0)
-        }));
-        assert_eq!(f.kind, FaultKind::Convergence);
-        assert!(
-            f.text.contains("not 1 in one and 2 in another"),
-            "{}",
-            f.text
-        );
-    }
-
-    #[test]
-    fn ptx_of_barriers() {
-        let (here, there) = (bar(2), peer());
-        let init = MbarrierInit {
-            bar: here,
-            count: 3,
-        };
-        assert_eq!(ptx(&init), ["mbarrier.init.shared::cta.b64 [barrier], 3"]);
-        assert_eq!(
-            ptx(&MbarrierInval { bar: here }),
-            ["mbarrier.inval.shared::cta.b64 [barrier]"]
-        );
-        let text = |bar, count, tx, scope| ptx(&arrive(bar, count, tx, scope)).join("; ");
-        assert_eq!(
-            text(here, 1, None, Scope::Cta),
-            "mbarrier.arrive.shared::cta.b64 _, [barrier]"
-        );
-        assert_eq!(
-            text(here, 1, Some(arg(4)), Scope::Cta),
-            "mbarrier.arrive.expect_tx.shared::cta.b64 _, [barrier], %4"
-        );
-        assert_eq!(
-            text(here, 2, Some(arg(4)), Scope::Cta),
-            "mbarrier.expect_tx.shared::cta.b64 [barrier], %4; mbarrier.arrive.shared::cta.b64 _, [barrier], 2"
-        );
-        // Plain, though remote: `.release.cta`, which is much cheaper than the cluster's.
-        assert_eq!(
-            text(there, 1, None, Scope::Cta),
-            "mbarrier.arrive.shared::cluster.b64 _, [barrier]"
-        );
-        assert_eq!(
-            text(there, 1, Some(Operand::Imm(8)), Scope::Cluster),
-            "mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64 _, [barrier], 8"
-        );
-        let expect = MbarrierExpectTx {
-            bar: there,
-            tx: arg(4),
-        };
-        assert_eq!(
-            ptx(&expect),
-            ["mbarrier.expect_tx.shared::cluster.b64 [barrier], %4"]
-        );
-        assert_eq!(
-            ptx(&wait(here, Scope::Cluster)),
-            [
-                "label: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %t0, [barrier], %1",
-                "@!%t0 bra label"
-            ]
-        );
-        assert_eq!(
-            ptx(&test(here)),
-            ["mbarrier.test_wait.parity.shared::cta.b64 %0, [barrier], %1"]
-        );
-    }
-
-    #[test]
-    fn legality() {
-        let t = Target::SM_90A;
-        assert_eq!(arrive(peer(), 1, None, Scope::Cluster).legal(&t), Ok(()));
-        assert!(arrive(bar(0), 0, None, Scope::Cta).legal(&t).is_err());
-        assert!(arrive(bar(0), 1, None, Scope::Gpu).legal(&t).is_err());
-        assert!(
-            MbarrierInit {
-                bar: peer(),
-                count: 1
-            }
-            .legal(&t)
-            .is_err()
-        );
-        assert!(
-            MbarrierInit {
-                bar: bar(0),
-                count: 1 << 20
-            }
-            .legal(&t)
-            .is_err()
-        );
-        assert!(wait(peer(), Scope::Cta).legal(&t).is_err());
-        assert!(test(peer()).legal(&t).is_err());
-        assert!(MbarrierInval { bar: peer() }.legal(&t).is_err());
-    }
-}
+mod tests;

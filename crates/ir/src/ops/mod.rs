@@ -8,6 +8,7 @@
 
 use crate::machine::{Asm, Effects, Exec, Machine};
 use crate::target::Target;
+use std::fmt;
 
 pub mod arith;
 pub mod atomic;
@@ -17,10 +18,14 @@ pub mod cluster;
 pub mod compare;
 pub mod control;
 pub mod convert;
+pub mod copy;
 pub mod math;
 pub mod matrix;
 pub mod mbarrier;
 pub mod memory;
+pub mod mma;
+pub mod policy;
+pub mod remote;
 pub mod special;
 pub mod tensor;
 pub mod warp;
@@ -35,6 +40,16 @@ pub enum Exactness {
     Within(&'static str),
     /// The value is the machine's own (clocks, SM numbers).
     Machine,
+}
+
+impl fmt::Display for Exactness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Exactness::Exact => "exact",
+            Exactness::Within(bound) => bound,
+            Exactness::Machine => "the machine's own value",
+        })
+    }
 }
 
 /// What the op table says of an op.
@@ -143,22 +158,58 @@ macro_rules! ops {
 
 ops! {
     arith { Mov, Add, Sub, Mul, MulHi, MulWide, Mad, MadWide, Fma, Div, Rem, Neg, Abs, Min, Max }
-    bits { And, Or, Xor, Not, Shl, Shr, Lop3, Prmt, Bfe, Bfi, Shf, Popc, Clz }
+    bits { And, Or, Xor, Not, Shl, Shr, Lop3, Prmt, Bfe, Bfi, Shf, Popc, Clz, Bfind, Brev }
     compare { Setp, Select, PredAnd, PredOr, PredNot }
     convert { Cvt, Pack, Unpack, Bitcast }
     math { Ex2, Lg2, Rcp, Rsqrt, Sqrt, Tanh }
-    warp { Shuffle, Vote, Ballot, WarpSync }
+    warp { Shuffle, Vote, Ballot, MatchAny, MatchAll, Redux, WarpSync }
     special { ReadSpecial, ReadParam }
-    memory { Load, Store, Fence }
-    atomic { Atomic, LoadAcquire, StoreRelease, RedRelease }
+    memory { Load, Store, Prefetch, Fence }
+    atomic { Atomic, Reduce, StrongLoad, StrongStore }
+    policy { CreatePolicy }
+    copy { CopyAsync, CopyCommit, CopyWait, CopyArrive }
     mbarrier { MbarrierInit, MbarrierInval, MbarrierArrive, MbarrierExpectTx, MbarrierWait, MbarrierTest }
-    bulk { BulkLoad, BulkStore, BulkCommit, BulkWait }
-    tensor { TensorLoad, TensorStore, TensorPrefetch }
+    bulk { BulkLoad, BulkStore, BulkSend, BulkPrefetch, BulkCommit, BulkWait }
+    tensor { TensorLoad, TensorStore, TensorPrefetch, TensorPrefetchBox }
+    remote { StoreAsync, ReduceAsync }
     wgmma { Wgmma, WgmmaFence, WgmmaCommit, WgmmaWait }
-    matrix { LoadMatrix, StoreMatrix }
+    mma { Mma }
+    matrix { LoadMatrix, StoreMatrix, TransposeMatrix }
     cluster { ClusterArrive, ClusterWait }
-    control { CtaSync, NamedSync, NamedArrive, SetMaxRegs, Nanosleep, Trap }
+    control { CtaSync, NamedSync, NamedArrive, SetMaxRegs, LaunchDependents, WaitPrerequisites, Nanosleep, Trap }
 }
+
+/// What is no op of its own, but an instruction all the same: statements
+/// ([`StmtKind`](crate::StmtKind)), and the addresses of a peer.
+pub const IMPLIED: &[(&str, Info)] = &[
+    (
+        "flow",
+        Info {
+            name: "elect",
+            ptx: "elect.sync",
+            doc: "a statement: one lane of the warp runs the body",
+            exactness: Exactness::Exact,
+        },
+    ),
+    (
+        "flow",
+        Info {
+            name: "if, for, while",
+            ptx: "setp, @p bra",
+            doc: "statements: lanes or whole warps branch and meet again",
+            exactness: Exactness::Exact,
+        },
+    ),
+    (
+        "flow",
+        Info {
+            name: "peer",
+            ptx: "mapa.shared::cluster.u32",
+            doc: "the address of a tile or mbarrier in another CTA of the cluster, formed wherever an operand names a peer",
+            exactness: Exactness::Exact,
+        },
+    ),
+];
 
 /// Refuses a type an instruction does not have.
 pub(crate) fn only(

@@ -9,6 +9,17 @@ use crate::target::Target;
 use crate::types::Type;
 use crate::value::{ParamId, RegId};
 
+/// The name and the register of an axis.
+macro_rules! by_axis {
+    ($axis:expr, $name:literal, $register:literal) => {
+        match $axis {
+            Axis::X => (concat!($name, ".x"), concat!($register, ".x")),
+            Axis::Y => (concat!($name, ".y"), concat!($register, ".y")),
+            Axis::Z => (concat!($name, ".z"), concat!($register, ".z")),
+        }
+    };
+}
+
 /// Reads a special register.
 ///
 /// [`Special::WarpId`] must be reached by whole warps: it is handed from lane 0
@@ -28,17 +39,16 @@ impl ReadSpecial {
             Special::Tid => ("tid", "%tid.x"),
             Special::LaneId => ("lane_id", "%laneid"),
             Special::WarpId => ("warp_id", "%tid.x"),
-            Special::CtaId(Axis::X) => ("cta_id.x", "%ctaid.x"),
-            Special::CtaId(Axis::Y) => ("cta_id.y", "%ctaid.y"),
-            Special::CtaId(Axis::Z) => ("cta_id.z", "%ctaid.z"),
-            Special::GridDim(Axis::X) => ("grid_dim.x", "%nctaid.x"),
-            Special::GridDim(Axis::Y) => ("grid_dim.y", "%nctaid.y"),
-            Special::GridDim(Axis::Z) => ("grid_dim.z", "%nctaid.z"),
+            Special::CtaId(a) => by_axis!(a, "cta_id", "%ctaid"),
+            Special::GridDim(a) => by_axis!(a, "grid_dim", "%nctaid"),
             Special::ClusterRank => ("cluster_rank", "%cluster_ctarank"),
             Special::ClusterSize => ("cluster_size", "%cluster_nctarank"),
-            Special::ClusterId => ("cluster_id", "%clusterid.x"),
-            Special::GridClusters => ("grid_clusters", "%nclusterid.x"),
+            Special::ClusterCtaId(a) => by_axis!(a, "cluster_cta_id", "%cluster_ctaid"),
+            Special::ClusterDim(a) => by_axis!(a, "cluster_dim", "%cluster_nctaid"),
+            Special::ClusterId(a) => by_axis!(a, "cluster_id", "%clusterid"),
+            Special::GridClusters(a) => by_axis!(a, "grid_clusters", "%nclusterid"),
             Special::SmId => ("sm_id", "%smid"),
+            Special::SmCount => ("sm_count", "%nsmid"),
             Special::Clock => ("clock", "%clock"),
             Special::GlobalTimer => ("global_timer", "%globaltimer"),
         }
@@ -48,7 +58,7 @@ impl ReadSpecial {
 impl Instr for ReadSpecial {
     const INFO: Info = Info {
         name: "special",
-        ptx: "mov.{u32,u64} from %tid.x, %laneid, %ctaid, %nctaid, %cluster_ctarank, %cluster_nctarank, %clusterid.x, %nclusterid.x, %smid, %clock, %globaltimer",
+        ptx: "mov.{u32,u64} from %tid.x, %laneid, %ctaid, %nctaid, %cluster_ctarank, %cluster_nctarank, %cluster_ctaid, %cluster_nctaid, %clusterid, %nclusterid, %smid, %nsmid, %clock, %globaltimer",
         doc: "reads a special register: thread, lane, warp, CTA, cluster, SM, clocks",
         exactness: Exactness::Machine,
     };
@@ -188,6 +198,15 @@ mod tests {
         assert_eq!(print(Special::Tid), "mov.u32 %0, %tid.x");
         assert_eq!(print(Special::GridDim(Axis::Z)), "mov.u32 %0, %nctaid.z");
         assert_eq!(print(Special::ClusterRank), "mov.u32 %0, %cluster_ctarank");
+        assert_eq!(
+            print(Special::ClusterCtaId(Axis::Y)),
+            "mov.u32 %0, %cluster_ctaid.y"
+        );
+        assert_eq!(
+            print(Special::GridClusters(Axis::Z)),
+            "mov.u32 %0, %nclusterid.z"
+        );
+        assert_eq!(print(Special::SmCount), "mov.u32 %0, %nsmid");
         assert_eq!(print(Special::GlobalTimer), "mov.u64 %0, %globaltimer");
         assert_eq!(
             print(Special::WarpId),

@@ -1,10 +1,9 @@
-//! mbarriers, bulk and tensor copies, warpgroup products.
+//! mbarriers, bulk and tensor copies.
 
 use crate::sheet::{Sheet, bar, place, view};
 use warpline_ir::ops::bulk::*;
 use warpline_ir::ops::mbarrier::*;
 use warpline_ir::ops::tensor::*;
-use warpline_ir::ops::wgmma::*;
 use warpline_ir::*;
 
 const HINTS: [Option<CacheHint>; 4] = [
@@ -34,23 +33,29 @@ pub(crate) fn mbarrier() -> Sheet {
     for bar in [here, there] {
         for scope in [Scope::Cta, Scope::Cluster] {
             for tx in [None, Some(Operand::Imm(4096)), Some(parity)] {
-                for count in [1, 2] {
-                    s.form(MbarrierArrive {
-                        bar,
-                        count,
-                        tx,
-                        scope,
-                    });
+                for count in [Operand::Imm(1), Operand::Imm(2), parity] {
+                    for leave in [false, true] {
+                        s.form(MbarrierArrive {
+                            bar,
+                            count,
+                            tx,
+                            scope,
+                            leave,
+                        });
+                    }
                 }
             }
             s.form(MbarrierWait { bar, parity, scope });
-            let dst = s.reg(Type::Pred);
-            s.form(MbarrierTest {
-                dst,
-                bar,
-                parity: Operand::Imm(1),
-                scope,
-            });
+            for sleep in [false, true] {
+                let dst = s.reg(Type::Pred);
+                s.form(MbarrierTest {
+                    dst,
+                    bar,
+                    parity: Operand::Imm(1),
+                    scope,
+                    sleep,
+                });
+            }
         }
         s.form(MbarrierExpectTx {
             bar,
@@ -90,8 +95,11 @@ pub(crate) fn bulk() -> Sheet {
             src: at,
             dst: global,
             bytes,
+            reduce: None,
             hint,
         });
+        let src = global;
+        s.op(BulkPrefetch { src, bytes, hint });
     }
     s.op(BulkCommit);
     for read in [false, true] {
@@ -143,11 +151,21 @@ pub(crate) fn tensor() -> Sheet {
                     hint,
                 });
             }
-            let (src, coords) = (box_, coords.clone());
-            s.op(TensorStore {
+            let (src, at, im2col) = (box_, coords.clone(), false);
+            for reduce in [None, Some(Reduction::Add)] {
+                s.op(TensorStore {
+                    map,
+                    src,
+                    coords: at.clone(),
+                    im2col,
+                    reduce,
+                    hint,
+                });
+            }
+            s.op(TensorPrefetchBox {
                 map,
-                src,
-                coords,
+                coords: at,
+                offsets: vec![],
                 hint,
             });
         }
@@ -163,88 +181,45 @@ pub(crate) fn tensor() -> Sheet {
                 upper: vec![0; rank - 2],
                 channels: 64,
                 pixels: 16,
+                steps: vec![2; rank - 2],
             },
         };
         let map = s.param(&format!("im2col{rank}"), ParamKind::TensorMap(decl));
         let dst = view(tile, Operand::Imm(0), [0, 16, 0, 64]);
         let offset = s.value(Type::U16);
-        for multicast in [None, Some(Operand::Imm(3))] {
+        for (multicast, hint) in [
+            (None, None),
+            (Some(Operand::Imm(3)), None),
+            (Some(Operand::Imm(3)), Some(CacheHint::EvictFirst)),
+        ] {
             let (coords, mut offsets) = (vec![x.into(); rank], vec![offset.into(); rank - 2]);
             offsets[0] = Operand::Imm(1);
             s.op(TensorLoad {
                 map,
                 dst,
-                coords,
-                offsets,
+                coords: coords.clone(),
+                offsets: offsets.clone(),
                 bar: full,
                 multicast,
+                hint,
+            });
+            s.op(TensorPrefetchBox {
+                map,
+                coords,
+                offsets,
+                hint,
+            });
+        }
+        for reduce in [None, Some(Reduction::Add)] {
+            s.op(TensorStore {
+                map,
+                src: dst,
+                coords: vec![x.into(); rank],
+                im2col: true,
+                reduce,
                 hint: None,
             });
         }
     }
-    s
-}
-
-pub(crate) fn wgmma() -> Sheet {
-    let mut s = Sheet::new("wgmma");
-    let a = s.tile("a", 64, 64, Swizzle::B128, 4);
-    let b = s.tile("b", 256, 64, Swizzle::B128, 2);
-    let at = s.tile("at", 64, 64, Swizzle::B64, 1);
-    let bt = s.tile("bt", 64, 256, Swizzle::B128, 1);
-    let h = s.tile("h", 64, 64, Swizzle::B32, 1);
-    s.kernel.tiles[h.index()].dtype = DType::F16;
-    let (stage, first) = (s.value(Type::U32), Operand::Imm(0));
-    let scale = s.value(Type::Pred).into();
-    let accumulators = |s: &mut Sheet, n: u32| s.regs(Type::F32, n as usize / 2);
-    s.op(WgmmaFence);
-    // Four steps along K in one stage, then the other layouts.
-    let (n, d) = (256, accumulators(&mut s, 256));
-    for k in 0..4 {
-        s.op(Wgmma {
-            ty: MmaType::Bf16,
-            n,
-            d: d.clone(),
-            a: MatrixA::Shared(view(a, stage, [0, 64, 16 * k, 16]), Major::K),
-            b: view(b, stage, [0, n, 16 * k, 16]),
-            b_major: Major::K,
-            scale_d: scale,
-        });
-    }
-    s.op(WgmmaCommit);
-    s.op(WgmmaWait { pending: 0 });
-    let (n, d) = (128, accumulators(&mut s, 128));
-    s.op(WgmmaFence);
-    s.op(Wgmma {
-        ty: MmaType::Bf16,
-        n,
-        d: d.clone(),
-        a: MatrixA::Shared(view(at, first, [16, 16, 0, 64]), Major::Mn),
-        b: view(bt, first, [16, 16, 64, n]),
-        b_major: Major::Mn,
-        scale_d: Operand::Imm(0),
-    });
-    let regs = s.value(Type::Bf16x2);
-    s.op(Wgmma {
-        ty: MmaType::Bf16,
-        n,
-        d,
-        a: MatrixA::Regs(vec![regs; 4]),
-        b: view(b, Operand::Imm(1), [128, n, 32, 16]),
-        b_major: Major::K,
-        scale_d: Operand::Imm(1),
-    });
-    let (n, d) = (8, accumulators(&mut s, 8));
-    s.op(Wgmma {
-        ty: MmaType::F16,
-        n,
-        d,
-        a: MatrixA::Shared(view(h, first, [0, 64, 16, 16]), Major::K),
-        b: view(h, first, [8, n, 32, 16]),
-        b_major: Major::K,
-        scale_d: Operand::Imm(0),
-    });
-    s.op(WgmmaCommit);
-    s.op(WgmmaWait { pending: 1 });
-    s.op(WgmmaWait { pending: 0 });
     s
 }

@@ -1,6 +1,8 @@
 //! Every op in every form it has: the text, and what ptxas makes of it.
 
+mod clusters;
 mod engines;
+mod matrices;
 mod memory;
 mod numbers;
 mod sheet;
@@ -25,11 +27,19 @@ const SHEETS: &[fn() -> Sheet] = &[
     threads::cluster,
     memory::memory,
     memory::atomic,
-    memory::matrix,
+    memory::policy,
+    memory::copy,
+    matrices::matrix,
+    matrices::mma,
     engines::mbarrier,
     engines::bulk,
     engines::tensor,
-    engines::wgmma,
+    clusters::reduce,
+    clusters::remote,
+    clusters::fences,
+    matrices::wgmma,
+    matrices::wgmma_types,
+    matrices::wgmma_transposed,
 ];
 
 fn ops(sheet: &Sheet) -> Vec<Op> {

@@ -83,6 +83,10 @@ pub(crate) fn bits() -> Sheet {
         s.form(Popc { ty, dst, a });
         let dst = s.reg(Type::U32);
         s.form(Clz { ty, dst, a });
+        let dst = s.reg(Type::U32);
+        s.form(Bfind { ty, dst, a });
+        let dst = s.reg(ty);
+        s.form(Brev { ty, dst, a });
         let (dst, pos, len) = (s.reg(ty), constant(Type::U32), s.value(Type::U32).into());
         s.form(Bfe {
             ty,
@@ -184,14 +188,17 @@ pub(crate) fn convert() -> Sheet {
                 s.form(Cvt { from, to, dst, src });
                 let dst = s.reg(to);
                 s.form(Bitcast { from, to, dst, src });
-                let (dst, lo) = (s.reg(to), s.value(from).into());
-                s.form(Pack {
-                    from,
-                    to,
-                    dst,
-                    lo,
-                    hi: src,
-                });
+                for relu in [false, true] {
+                    let (dst, lo) = (s.reg(to), s.value(from).into());
+                    s.form(Pack {
+                        from,
+                        to,
+                        relu,
+                        dst,
+                        lo,
+                        hi: src,
+                    });
+                }
                 let (lo, hi) = (s.reg(to), s.reg(to));
                 s.form(Unpack {
                     from,

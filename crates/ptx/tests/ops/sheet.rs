@@ -7,23 +7,7 @@ use warpline_ir::*;
 use warpline_ptx::{Ptx, print};
 
 /// Every type of a register.
-pub(crate) const TYPES: [Type; 15] = [
-    Type::Pred,
-    Type::U8,
-    Type::U16,
-    Type::U32,
-    Type::I32,
-    Type::U64,
-    Type::I64,
-    Type::F32,
-    Type::F16,
-    Type::Bf16,
-    Type::Tf32,
-    Type::F16x2,
-    Type::Bf16x2,
-    Type::E4m3x4,
-    Type::E5m2x4,
-];
+pub(crate) const TYPES: [Type; 17] = Type::ALL;
 
 /// All lanes of a warp.
 pub(crate) const ALL_LANES: Operand = Operand::Imm(0xffff_ffff);

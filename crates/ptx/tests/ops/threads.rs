@@ -63,6 +63,30 @@ pub(crate) fn warp() -> Sheet {
         });
     }
     let mask = s.value(Type::U32).into();
+    for ty in TYPES {
+        for src in s.both(ty) {
+            let dst = s.reg(Type::U32);
+            s.form(MatchAny { ty, dst, src, mask });
+            let (dst, all) = (s.reg(Type::U32), s.reg(Type::Pred));
+            s.form(MatchAll {
+                ty,
+                dst,
+                all,
+                src,
+                mask: ALL_LANES,
+            });
+            for mode in ReduxMode::ALL {
+                let dst = s.reg(ty);
+                s.form(Redux {
+                    mode,
+                    ty,
+                    dst,
+                    src,
+                    mask,
+                });
+            }
+        }
+    }
     s.op(WarpSync { mask });
     s.op(WarpSync { mask: ALL_LANES });
     s
@@ -83,9 +107,13 @@ pub(crate) fn special() -> Sheet {
         Special::GridDim(Axis::Z),
         Special::ClusterRank,
         Special::ClusterSize,
-        Special::ClusterId,
-        Special::GridClusters,
+        Special::ClusterCtaId(Axis::Y),
+        Special::ClusterDim(Axis::X),
+        Special::ClusterId(Axis::X),
+        Special::ClusterId(Axis::Z),
+        Special::GridClusters(Axis::Y),
         Special::SmId,
+        Special::SmCount,
         Special::Clock,
     ];
     for which in which {
@@ -132,6 +160,8 @@ pub(crate) fn control() -> Sheet {
     });
     s.op(NamedArrive { bar, threads });
     s.op(CtaSync);
+    s.op(LaunchDependents);
+    s.op(WaitPrerequisites);
     s.op(Nanosleep { ns: 100 });
     s.op(Trap);
     s

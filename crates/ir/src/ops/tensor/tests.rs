@@ -1,9 +1,19 @@
+mod im2col;
+
 use super::*;
 use crate::job::fake::{Cta, GLOBAL, Rng, bar, view};
+use crate::job::{Done, Job, Span};
 use crate::lanes::fake::{arg, ptx};
+use crate::layout::{Swizzle, TileLayout};
 use crate::machine::BarAt;
+use crate::machine::FaultKind;
+use crate::ops::Instr;
+use crate::ops::bulk::{CacheHint, Reduction};
+use crate::target::Target;
 use crate::tensor_map::TensorMapDecl;
+use crate::tensor_map::{MapMode, TensorMapValue};
 use crate::types::DType;
+use crate::value::{ParamId, View};
 
 const BASE: u64 = GLOBAL + 64;
 
@@ -24,10 +34,7 @@ fn tensor(decl: TensorMapDecl, extents: &[u64]) -> (Cta, View) {
     map.check().unwrap();
     let size = decl.dtype.bytes() as u32;
     let total = extents.iter().product::<u64>() as usize * size as usize;
-    let inner = match &decl.mode {
-        MapMode::Tiled => decl.tile[0],
-        MapMode::Im2col { channels, .. } => *channels,
-    };
+    let inner = decl.inner();
     let rows = decl.bytes() / size / inner;
     let mut cta =
         Cta::new(2, 64 + total + 64).tile(1024 + 128, panel(rows, inner, size, decl.swizzle));
@@ -58,6 +65,8 @@ fn store(src: View, coords: &[i32]) -> TensorStore {
         map: ParamId(0),
         src,
         coords: imm(coords),
+        im2col: false,
+        reduce: None,
         hint: None,
     }
 }
@@ -244,80 +253,75 @@ fn part_of_the_rows_of_one_panel_is_a_view_to_copy_to() {
     }
 }
 
-/// A convolution's window positions, listed one by one, W fastest.
-fn walk(extents: &[u64], lower: &[i32], upper: &[i32]) -> Vec<Vec<i64>> {
-    let sides: Vec<u32> = (0..lower.len())
-        .map(|i| (extents[i + 1] as i32 + upper[i] - lower[i]) as u32)
-        .chain([extents[lower.len() + 1] as u32 + 2])
-        .collect();
-    let mut all = indices(&sides);
-    for at in &mut all {
-        for (x, &lo) in at.iter_mut().zip(lower) {
-            *x += i64::from(lo);
-        }
-    }
-    all
-}
-
 #[test]
-fn an_im2col_load_gathers_what_a_convolution_reads() {
-    // (channels C, W, H, …, N), filter sides, padding, first channel.
-    type Case<'a> = (&'a [u64], &'a [u32], &'a [i32], i32);
-    let cases: [Case; 4] = [
-        (&[24, 9, 2], &[3], &[1], 0),
-        (&[24, 7, 5, 3], &[3, 3], &[1, 1], 8),
-        (&[16, 6, 5, 2], &[5, 3], &[2, 0], 16),
-        (&[16, 4, 3, 3, 2], &[3, 2, 3], &[1, 0, 1], -8),
-    ];
-    for (extents, filter, pad, channel) in cases {
-        // As CUTLASS sets them: positions are those of the output, at stride 1.
-        let lower: Vec<i32> = pad.iter().map(|&p| -p).collect();
-        let upper: Vec<i32> = filter
-            .iter()
-            .zip(pad)
-            .map(|(&f, &p)| p - (f as i32 - 1))
-            .collect();
-        let decl = TensorMapDecl {
-            dtype: DType::Bf16,
-            tile: Vec::new(),
-            swizzle: Swizzle::B32,
-            mode: MapMode::Im2col {
-                lower: lower.clone(),
-                upper: upper.clone(),
-                channels: 16,
-                pixels: 11,
-            },
-        };
-        let (mut cta, v) = tensor(decl, extents);
-        let positions = walk(extents, &lower, &upper);
-        for tap in indices(filter) {
-            for start in (0..positions.len() - 11).step_by(7) {
-                let mut coords = vec![channel];
-                coords.extend(positions[start].iter().map(|&x| x as i32));
-                let op = TensorLoad {
-                    offsets: tap.iter().map(|&t| Operand::Imm(t as u64)).collect(),
-                    ..load(v, &coords)
-                };
-                cta.run(&op);
-                assert_eq!(cta.complete(), [11 * 32]);
-                for pixel in 0..11 {
-                    for c in 0..16 {
-                        let mut at = vec![i64::from(channel) + c as i64];
-                        at.extend(&positions[start + pixel]);
-                        for (x, t) in at[1..].iter_mut().zip(&tap) {
-                            *x += t;
-                        }
-                        let byte = Swizzle::B32.apply(1152 + (32 * pixel + 2 * c) as u32) as usize;
-                        let got = &cta.shared[0][byte..byte + 2];
-                        match naive(extents, 2, &at) {
-                            Some(b) => assert_eq!(got, &cta.global[64 + b..64 + b + 2], "{at:?}"),
-                            None => assert_eq!(got, [0, 0], "{at:?}"),
-                        }
-                    }
-                }
+fn element_strides_leave_elements_out() {
+    let decl = TensorMapDecl {
+        mode: MapMode::Stepped {
+            steps: vec![1, 3, 2],
+        },
+        ..tiled(DType::F32, &[4, 3, 2], Swizzle::None)
+    };
+    let extents = [12, 8, 5];
+    let (mut cta, v) = tensor(decl, &extents);
+    for coords in [[0, 0, 0], [4, -2, 1], [8, 3, 4]] {
+        cta.run(&load(v, &coords));
+        assert_eq!(cta.complete(), [4 * 3 * 2 * 4]);
+        for (i, at) in indices(&[4, 3, 2]).iter().enumerate() {
+            let at: Vec<_> = (at.iter().zip(&coords).zip([1, 3, 2]))
+                .map(|((x, &c), step)| x * step + i64::from(c))
+                .collect();
+            let got = &cta.shared[0][1152 + 4 * i..1152 + 4 * i + 4];
+            match naive(&extents, 4, &at) {
+                Some(b) => assert_eq!(got, &cta.global[64 + b..64 + b + 4], "{at:?}"),
+                None => assert_eq!(got, [0; 4], "{at:?}"),
             }
         }
     }
+}
+
+#[test]
+fn a_reducing_store_combines_what_is_inside() {
+    let (mut cta, v) = tensor(tiled(DType::I32, &[8, 3], Swizzle::B32), &[12, 4]);
+    let mut want = cta.global.clone();
+    for (i, at) in indices(&[8, 3]).iter().enumerate() {
+        let at = [at[0] + 6, at[1] + 2];
+        let from = Swizzle::B32.apply(1152 + 4 * i as u32) as usize;
+        if let Some(b) = naive(&[12, 4], 4, &at) {
+            let number = |bytes: &[u8]| bytemuck::pod_read_unaligned::<i32>(bytes);
+            let sum = number(&want[64 + b..64 + b + 4])
+                .wrapping_add(number(&cta.shared[0][from..from + 4]));
+            want[64 + b..64 + b + 4].copy_from_slice(&sum.to_le_bytes());
+        }
+    }
+    cta.run(&TensorStore {
+        reduce: Some(Reduction::Add),
+        ..store(v, &[6, 2])
+    });
+    assert!(cta.jobs[0].combines());
+    cta.complete();
+    assert_eq!(cta.global, want);
+    let (mut cta, v) = tensor(tiled(DType::F32, &[8, 3], Swizzle::B32), &[12, 4]);
+    let f = cta.fault(&TensorStore {
+        reduce: Some(Reduction::Min),
+        ..store(v, &[6, 2])
+    });
+    assert_eq!(f.kind, FaultKind::TensorMap);
+    assert!(f.text.ends_with("not f32"), "{}", f.text);
+}
+
+#[test]
+fn a_prefetch_of_a_box_checks_its_operands_and_hands_nothing_over() {
+    let (mut cta, _) = tensor(tiled(DType::F32, &[32, 4], Swizzle::None), &[64, 8]);
+    let prefetch = |coords: &[i32]| TensorPrefetchBox {
+        map: ParamId(0),
+        coords: imm(coords),
+        offsets: Vec::new(),
+        hint: None,
+    };
+    cta.run(&prefetch(&[-4, 100]));
+    assert!(cta.jobs.is_empty());
+    let f = cta.fault(&prefetch(&[0]));
+    assert_eq!(f.kind, FaultKind::TensorMap);
 }
 
 #[test]
@@ -419,37 +423,6 @@ fn faults_name_the_rule_and_the_value() {
 }
 
 #[test]
-fn an_im2col_copy_starts_inside_its_window() {
-    let decl = TensorMapDecl {
-        dtype: DType::Bf16,
-        tile: Vec::new(),
-        swizzle: Swizzle::None,
-        mode: MapMode::Im2col {
-            lower: vec![-1, -1],
-            upper: vec![-1, -1],
-            channels: 8,
-            pixels: 4,
-        },
-    };
-    let (mut cta, v) = tensor(decl, &[8, 6, 6, 2]);
-    let at = |w, h| TensorLoad {
-        offsets: vec![Operand::Imm(0); 2],
-        ..load(v, &[0, w, h, 0])
-    };
-    cta.run(&at(-1, 4));
-    let f = cta.fault(&at(5, 0));
-    assert_eq!(f.kind, FaultKind::Operand);
-    assert!(
-        f.text.contains("coordinate 1 is -1 to 4, not 5"),
-        "{}",
-        f.text
-    );
-    cta.maps[0].extents[2] = 0;
-    let f = cta.fault(&at(0, 0));
-    assert_eq!(f.kind, FaultKind::TensorMap);
-}
-
-#[test]
 fn ptx_of_copies() {
     let v = view(0, 0, 8, 0, 64);
     let full = TensorLoad {
@@ -483,6 +456,27 @@ fn ptx_of_copies() {
         ptx(&store(v, &[0])),
         ["cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group [param0, {0}], [view]"]
     );
+    let pixels = TensorStore {
+        im2col: true,
+        reduce: Some(Reduction::Max),
+        ..store(v, &[0, 1, 2])
+    };
+    assert_eq!(
+        ptx(&pixels),
+        [
+            "cp.reduce.async.bulk.tensor.3d.global.shared::cta.max.im2col_no_offs.bulk_group [param0, {0, 1, 2}], [view]"
+        ]
+    );
+    let near = TensorPrefetchBox {
+        map: ParamId(1),
+        coords: imm(&[0, 1, 2]),
+        offsets: vec![arg(7)],
+        hint: None,
+    };
+    assert_eq!(
+        ptx(&near),
+        ["cp.async.bulk.prefetch.tensor.3d.L2.global.im2col [param1, {0, 1, 2}], {%7}"]
+    );
     assert_eq!(
         ptx(&TensorPrefetch { map: ParamId(0) }),
         ["prefetch.tensormap [param0]"]
@@ -501,6 +495,11 @@ fn legality() {
         ..load(v, &[0; 4])
     };
     assert!(im2col.legal(&t).unwrap_err().contains("not 1 and 4"));
+    let pixels = TensorStore {
+        im2col: true,
+        ..store(v, &[0; 2])
+    };
+    assert!(pixels.legal(&t).unwrap_err().contains("not 2"));
     let peer = View {
         peer: Some(Operand::Imm(1)),
         ..v

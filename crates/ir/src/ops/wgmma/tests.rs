@@ -1,37 +1,38 @@
 use super::*;
+use crate::job::Job;
 use crate::job::fake::{Cta, Rng, view};
 use crate::lanes::fake::{arg, ptx, reg};
-use crate::layout::accumulator_at;
-use half::{bf16, f16};
+use crate::layout::{Major, Swizzle, TileLayout, accumulator_at};
+use crate::machine::{Completion, Effects, FaultKind, Lanes, Machine, Memory, Proxy, Touch};
+use crate::ops::Instr;
+use crate::ops::mma::tests::{code, pairs, word};
+use crate::sync::Sync;
+use crate::types::Type;
+use crate::value::{Operand, RegId, View};
 
-/// Small numbers with few bits, so that sums of products are exact in f32.
-fn number(rng: &mut Rng) -> f64 {
-    rng.range(-32, 33) as f64 / 8.0
-}
-
-fn bits(ty: MmaType, x: f64) -> u16 {
-    match ty {
-        MmaType::Bf16 => bf16::from_f64(x).to_bits(),
-        MmaType::F16 => f16::from_f64(x).to_bits(),
-    }
+/// Small numbers of few bits, which fp8 types hold too: sums of products are exact in f32.
+fn number(rng: &mut Rng) -> f32 {
+    rng.range(-4, 5) as f32 * [0.25, 0.5, 1.0, 2.0][rng.range(0, 4) as usize]
 }
 
 const SWIZZLES: [Swizzle; 3] = [Swizzle::B32, Swizzle::B64, Swizzle::B128];
 const MAJORS: [Major; 2] = [Major::K, Major::Mn];
-const NS: [u32; 4] = [8, 64, 176, 256];
 
 /// First accumulator register; those of A start at 300.
 const D: u32 = 10;
 const A: u32 = 300;
 
-/// A tile in which an operand of `mn` by 16 lies, and the operand's view: not at the tile's start.
-fn operand(tile: u32, mn: u32, major: Major, swizzle: Swizzle) -> (TileLayout, View) {
-    let panel = swizzle.span().unwrap() / 2;
+/// A matrix: a row of k for each m or n.
+type Matrix = Vec<Vec<f32>>;
+
+/// A tile in which an operand of `mn` by k lies, and the operand's view: not at the tile's start.
+fn operand(tile: u32, ty: MmaType, mn: u32, major: Major, swizzle: Swizzle) -> (TileLayout, View) {
+    let (k, panel) = (ty.k(), swizzle.span().unwrap() / ty.bytes());
     let (rows, cols, v) = match major {
-        // Some rows and 16 of the columns, the last ones of a panel.
+        // Some rows and one instruction's columns, the last ones of a panel.
         Major::K => {
             let cols = 2 * panel;
-            (mn + 8, cols, view(tile, 8, mn, cols - K as u32, K as u32))
+            (mn + 8, cols, view(tile, 8, mn, cols - k, k))
         }
         // Whole panels, or a part of one.
         Major::Mn => {
@@ -41,11 +42,11 @@ fn operand(tile: u32, mn: u32, major: Major, swizzle: Swizzle) -> (TileLayout, V
             } else {
                 panel
             };
-            (40, cols, view(tile, 24, K as u32, col, mn))
+            (40, cols, view(tile, 24, k, col, mn))
         }
     };
     let layout = TileLayout {
-        element: 2,
+        element: ty.bytes(),
         rows,
         cols,
         swizzle,
@@ -53,42 +54,45 @@ fn operand(tile: u32, mn: u32, major: Major, swizzle: Swizzle) -> (TileLayout, V
     (layout, v)
 }
 
-/// Writes a random operand into its tile; gives it as `[mn][k]`.
-fn fill(cta: &mut Cta, v: &View, major: Major, ty: MmaType, rng: &mut Rng) -> Vec<[f64; K]> {
+/// Writes a random operand into its tile.
+fn fill(cta: &mut Cta, v: &View, major: Major, ty: MmaType, rng: &mut Rng) -> Matrix {
     let (at, layout) = cta.tiles[v.tile.index()];
     let mn = if major == Major::K { v.rows } else { v.cols };
+    let mut put = |i: u32, k: u32| {
+        let x = number(rng);
+        let (row, col) = match major {
+            Major::K => (v.row + i, v.col + k),
+            Major::Mn => (v.row + k, v.col + i),
+        };
+        let (byte, size) = ((at + layout.offset(row, col)) as usize, ty.bytes() as usize);
+        cta.shared[0][byte..byte + size].copy_from_slice(&code(ty, x).to_le_bytes()[..size]);
+        x
+    };
     (0..mn)
-        .map(|i| {
-            std::array::from_fn(|k| {
-                let x = number(rng);
-                let (row, col) = match major {
-                    Major::K => (v.row + i, v.col + k as u32),
-                    Major::Mn => (v.row + k as u32, v.col + i),
-                };
-                let byte = (at + layout.offset(row, col)) as usize;
-                cta.shared[0][byte..byte + 2].copy_from_slice(&bits(ty, x).to_le_bytes());
-                x
-            })
-        })
+        .map(|i| (0..ty.k()).map(|k| put(i, k)).collect())
         .collect()
 }
 
 fn product(n: u32, ty: MmaType, a: MatrixA, b: View, b_major: Major, scale_d: Operand) -> Wgmma {
     Wgmma {
-        ty,
+        a_ty: ty,
+        b_ty: ty,
         n,
         d: (0..n / 2).map(|i| reg(D + i)).collect(),
         a,
         b,
         b_major,
+        neg_a: false,
+        neg_b: false,
         scale_d,
     }
 }
 
 /// Runs the op in all four warps and compares each accumulator with a float64 product.
-fn check(cta: &mut Cta, op: &Wgmma, a: &[[f64; K]], b: &[[f64; K]], set_a: impl Fn(&mut Cta, u32)) {
+fn check(cta: &mut Cta, op: &Wgmma, a: &Matrix, b: &Matrix, set_a: impl Fn(&mut Cta, u32)) {
     assert_eq!(op.legal(&Target::SM_90A), Ok(()));
     let adds = op.scale_d != Operand::Imm(0);
+    let sign = if op.neg_a == op.neg_b { 1.0 } else { -1.0 };
     for warp in 0..4 {
         cta.warp_id = 4 + warp;
         set_a(cta, warp);
@@ -103,36 +107,43 @@ fn check(cta: &mut Cta, op: &Wgmma, a: &[[f64; K]], b: &[[f64; K]], set_a: impl 
             let got = cta.warp.read::<f32>(D + i);
             for (lane, &got) in got.iter().enumerate() {
                 let (row, col) = accumulator_at(warp, lane as u32, i);
-                let (x, y) = (a[row as usize], b[col as usize]);
-                let sum: f64 = x.iter().zip(&y).map(|(x, y)| x * y).sum();
+                let pairs = a[row as usize].iter().zip(&b[col as usize]);
+                let sum: f64 = pairs.map(|(x, y)| f64::from(x * y)).sum();
                 let was = if adds { before(lane as u32, i) } else { 0.0 };
-                assert_eq!(f64::from(got), sum + was, "{} at {row}, {col}", op.name());
+                assert_eq!(
+                    f64::from(got),
+                    sign * sum + was,
+                    "{} at {row}, {col}",
+                    op.name()
+                );
             }
         }
     }
 }
 
-#[test]
-fn it_is_the_float64_product_for_every_swizzle_major_and_width() {
-    let mut rng = Rng(5);
-    for (i, &n) in NS.iter().enumerate() {
-        for (j, &swizzle) in SWIZZLES.iter().enumerate() {
-            for (a_major, b_major) in MAJORS.into_iter().flat_map(|a| MAJORS.map(|b| (a, b))) {
-                // Every combination meets both types and both kinds of sum somewhere.
-                let ty = if (i + j).is_multiple_of(2) {
-                    MmaType::Bf16
-                } else {
-                    MmaType::F16
-                };
-                let (a_tile, a_view) = operand(0, 64, a_major, swizzle);
-                let (b_tile, b_view) = operand(1, n, b_major, swizzle);
-                let mut cta = Cta::new(1, 0).tile(0, a_tile).tile(16 << 10, b_tile);
-                cta.shared[0] = vec![0xff; 128 << 10];
-                let a = fill(&mut cta, &a_view, a_major, ty, &mut rng);
-                let b = fill(&mut cta, &b_view, b_major, ty, &mut rng);
-                for scale_d in [0, 1] {
+/// Every type, swizzle and legal major, with both operands in shared memory.
+fn for_every_layout(n: u32, signs: &[(bool, bool)]) {
+    let mut rng = Rng(u64::from(n) + 5);
+    for (a_ty, b_ty) in pairs() {
+        let majors = MAJORS.into_iter().flat_map(|a| MAJORS.map(|b| (a, b)));
+        let legal = |m: &(Major, Major)| a_ty.bytes() == 2 || *m == (Major::K, Major::K);
+        for (a_major, b_major) in majors.filter(legal) {
+            for swizzle in SWIZZLES {
+                let (a_tile, a_view) = operand(0, a_ty, 64, a_major, swizzle);
+                let (b_tile, b_view) = operand(1, b_ty, n, b_major, swizzle);
+                let mut cta = Cta::new(1, 0).tile(0, a_tile).tile(32 << 10, b_tile);
+                cta.shared[0] = vec![0xff; 160 << 10];
+                let a = fill(&mut cta, &a_view, a_major, a_ty, &mut rng);
+                let b = fill(&mut cta, &b_view, b_major, b_ty, &mut rng);
+                for (i, &(neg_a, neg_b)) in signs.iter().enumerate() {
                     let a_op = MatrixA::Shared(a_view, a_major);
-                    let op = product(n, ty, a_op, b_view, b_major, Operand::Imm(scale_d));
+                    let scale_d = Operand::Imm(i as u64 % 2);
+                    let op = Wgmma {
+                        b_ty,
+                        neg_a,
+                        neg_b,
+                        ..product(n, a_ty, a_op, b_view, b_major, scale_d)
+                    };
                     check(&mut cta, &op, &a, &b, |_, _| {});
                 }
             }
@@ -141,25 +152,48 @@ fn it_is_the_float64_product_for_every_swizzle_major_and_width() {
 }
 
 #[test]
+fn it_is_the_float64_product_for_every_type_swizzle_and_major() {
+    for n in [8, 24, 64] {
+        for_every_layout(n, &[(false, false), (false, false)]);
+    }
+}
+
+#[test]
+fn it_is_the_float64_product_for_wide_tiles() {
+    for n in [176, 256] {
+        for_every_layout(n, &[(false, false)]);
+    }
+}
+
+#[test]
+fn either_operand_can_be_negated() {
+    for_every_layout(16, &[(true, false), (false, true), (true, true)]);
+}
+
+#[test]
 fn a_may_come_from_registers() {
     let mut rng = Rng(9);
-    for ty in [MmaType::Bf16, MmaType::F16] {
-        let (tile, b_view) = operand(0, 64, Major::K, Swizzle::B128);
+    for (a_ty, b_ty) in pairs() {
+        let (n, swizzle) = (40, Swizzle::B128);
+        let (tile, b_view) = operand(0, b_ty, n, Major::K, swizzle);
         let mut cta = Cta::new(1, 0).tile(0, tile);
-        let b = fill(&mut cta, &b_view, Major::K, ty, &mut rng);
-        let a: Vec<[f64; K]> = (0..64)
-            .map(|_| std::array::from_fn(|_| number(&mut rng)))
+        let b = fill(&mut cta, &b_view, Major::K, b_ty, &mut rng);
+        let a: Matrix = (0..64)
+            .map(|_| (0..a_ty.k()).map(|_| number(&mut rng)).collect())
             .collect();
         let regs = MatrixA::Regs((0..4).map(|i| reg(A + i)).collect());
-        let op = product(64, ty, regs, b_view, Major::K, Operand::Imm(1));
+        let op = Wgmma {
+            b_ty,
+            ..product(n, a_ty, regs, b_view, Major::K, Operand::Imm(1))
+        };
         check(&mut cta, &op, &a, &b, |cta, warp| {
-            // PTX ISA, register fragment of A of m64k16: a0,a1 row g; a2,a3 row g+8; a4… k+8.
+            // PTX ISA: rows g and g + 8 in turn, then the second half of K; neighbours packed.
+            let per = 4 / a_ty.bytes() as usize;
             for i in 0..4 {
                 let v: Lanes<u32> = std::array::from_fn(|lane| {
                     let row = 16 * warp as usize + lane / 4 + [0, 8, 0, 8][i];
-                    let k = 2 * (lane % 4) + [0, 0, 8, 8][i];
-                    let half = |k: usize| u32::from(bits(ty, a[row][k]));
-                    half(k) | half(k + 1) << 16
+                    let k = per * (lane % 4 + [0, 0, 4, 4][i]);
+                    word(a_ty, a[row][k..k + per].iter().map(|&x| code(a_ty, x)))
                 });
                 cta.set(reg(A + i as u32), &v);
             }
@@ -169,7 +203,7 @@ fn a_may_come_from_registers() {
 
 #[test]
 fn operands_are_read_when_the_job_completes() {
-    let (tile, v) = operand(0, 64, Major::K, Swizzle::B64);
+    let (tile, v) = operand(0, MmaType::F16, 64, Major::K, Swizzle::B64);
     let mut cta = Cta::new(1, 0).tile(0, tile);
     let a_op = MatrixA::Shared(v, Major::K);
     cta.run(&product(
@@ -187,7 +221,7 @@ fn operands_are_read_when_the_job_completes() {
 
 #[test]
 fn a_job_names_its_registers() {
-    let (tile, v) = operand(0, 8, Major::K, Swizzle::B64);
+    let (tile, v) = operand(0, MmaType::F16, 8, Major::K, Swizzle::B64);
     let mut cta = Cta::new(1, 0).tile(0, tile);
     let regs = MatrixA::Regs((0..4).map(|i| reg(A + i)).collect());
     cta.run(&product(
@@ -208,7 +242,7 @@ fn a_job_names_its_registers() {
 
 #[test]
 fn faults_name_the_rule_and_the_value() {
-    let (tile, v) = operand(0, 64, Major::K, Swizzle::B128);
+    let (tile, v) = operand(0, MmaType::F16, 64, Major::K, Swizzle::B128);
     let op = |v| {
         product(
             64,
@@ -231,6 +265,14 @@ fn faults_name_the_rule_and_the_value() {
     cta.tiles[0].1.swizzle = Swizzle::None;
     let f = cta.fault(&op(v));
     assert!(f.text.contains("not plain of 2-byte ones"), "{}", f.text);
+    (cta.tiles[0].1.swizzle, cta.tiles[0].1.element) = (Swizzle::B128, 4);
+    let f = cta.fault(&op(v));
+    assert!(
+        f.text
+            .contains("operand of f16 is a swizzled tile of 2-byte elements"),
+        "{}",
+        f.text
+    );
 
     let mut cta = Cta::new(1, 0).tile(0, tile);
     cta.warp.active = 7;
@@ -251,7 +293,7 @@ fn faults_name_the_rule_and_the_value() {
 #[test]
 fn legality() {
     let t = Target::SM_90A;
-    let (_, v) = operand(0, 64, Major::K, Swizzle::B128);
+    let (_, v) = operand(0, MmaType::F16, 64, Major::K, Swizzle::B128);
     let op = product(
         64,
         MmaType::F16,
@@ -299,6 +341,33 @@ fn legality() {
             ..op.clone()
         },
         "16×64, not 64×16",
+    );
+    says(
+        Wgmma {
+            b_ty: MmaType::Bf16,
+            ..op.clone()
+        },
+        "not f16 with bf16",
+    );
+    let (_, v) = operand(0, MmaType::E4m3, 64, Major::K, Swizzle::B128);
+    let fp8 = product(
+        64,
+        MmaType::E4m3,
+        MatrixA::Shared(v, Major::Mn),
+        v,
+        Major::K,
+        Operand::Imm(1),
+    );
+    says(
+        fp8.clone(),
+        "A of a wgmma of e4m3 is K-major; only 16-bit types can be MN-major",
+    );
+    says(
+        Wgmma {
+            a: MatrixA::Shared(View { cols: 16, ..v }, Major::K),
+            ..fp8
+        },
+        "64×32, not 64×16",
     );
     says(
         Wgmma {
@@ -386,6 +455,39 @@ fn ptx_of_products_and_groups() {
             "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {d}, {{%1, %2, %3, %4}}, descriptor, 0, 1, 1, 0"
         )]
     );
+    // No transposition of other types, and signs.
+    let tf32 = Wgmma {
+        neg_a: true,
+        ..product(
+            8,
+            MmaType::Tf32,
+            MatrixA::Shared(v, Major::K),
+            v,
+            Major::K,
+            arg(5),
+        )
+    };
+    assert_eq!(
+        ptx(&tf32),
+        [format!(
+            "wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32 {d}, descriptor, descriptor, %5, -1, 1"
+        )]
+    );
+    let fp8 = Wgmma {
+        a_ty: MmaType::E4m3,
+        b_ty: MmaType::E5m2,
+        a: MatrixA::Regs(vec![reg(1), reg(2), reg(3), reg(4)]),
+        neg_a: false,
+        neg_b: true,
+        ..tf32
+    };
+    assert_eq!(
+        ptx(&fp8),
+        [format!(
+            "wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e5m2 {d}, {{%1, %2, %3, %4}}, descriptor, %5, 1, -1"
+        )]
+    );
+    assert_eq!(fp8.name(), "wgmma.m64n8k32.e4m3.e5m2.regs.k.neg");
     assert_eq!(ptx(&WgmmaFence), ["wgmma.fence.sync.aligned"]);
     assert_eq!(ptx(&WgmmaCommit), ["wgmma.commit_group.sync.aligned"]);
     assert_eq!(

@@ -1,0 +1,339 @@
+//! What lanes copy by themselves (`cp.async`): groups, and arrivals that follow.
+//!
+//! The copies of a warp are numbered in the order of issue; one number is one
+//! instruction, of all lanes that ran it. A lane closes a group by noting how
+//! far the numbers are, and waits until none of its copies below such a note
+//! is open. An arrival fires, lane by lane, when none of the lane's copies
+//! that came before it is open.
+
+use crate::clock::Clock;
+use crate::cluster::Cluster;
+use crate::complete::Failed;
+use crate::machine::{Lockstep, lanes_of};
+use crate::shadow::Who;
+use crate::shared::Use;
+use crate::warp::Waiting;
+use std::ops::Range;
+use warpline_ir::job::CopyJob;
+use warpline_ir::{BarAt, BarRef, Exec, Fault, FaultKind, Job, Mask, SharedAt, Span, Step};
+
+/// The copies of one warp's lanes.
+#[derive(Debug, Default)]
+pub(crate) struct LaneCopies {
+    /// Copies issued.
+    issued: u32,
+    /// Copies that are not done, oldest first, and the lanes that they are not done for.
+    open: Vec<(u32, Mask)>,
+    /// Groups that no wait has covered, oldest first: whose, and copies issued up to the end.
+    groups: Vec<(Mask, u32)>,
+    arrivals: Vec<Arrival>,
+}
+
+/// Arrivals on one mbarrier that wait for copies.
+#[derive(Debug)]
+struct Arrival {
+    bar: BarAt,
+    /// The lanes that have yet to arrive.
+    lanes: Mask,
+    /// Each waits for its copies below this number.
+    past: u32,
+    /// The op.
+    site: u32,
+    /// What they knew.
+    clock: Option<Box<Clock>>,
+}
+
+impl LaneCopies {
+    /// A copy of some lanes; its number.
+    pub(crate) fn issue(&mut self, lanes: Mask) -> u32 {
+        self.issued += 1;
+        self.open.push((self.issued - 1, lanes));
+        self.issued - 1
+    }
+
+    fn commit(&mut self, lanes: Mask) {
+        self.groups.push((lanes, self.issued));
+    }
+
+    /// The number past the last copy that a wait of a lane covers.
+    fn past(&self, lane: u32, pending: Option<u32>) -> u32 {
+        let Some(pending) = pending else {
+            return self.issued;
+        };
+        let own = self.groups.iter().filter(|g| g.0 >> lane & 1 == 1);
+        let covered = own.clone().count().saturating_sub(pending as usize);
+        own.take(covered).last().map_or(0, |g| g.1)
+    }
+
+    /// Is a copy of a lane below a number open?
+    pub(crate) fn is_open(&self, lane: u32, past: u32) -> bool {
+        self.open_below(past) >> lane & 1 == 1
+    }
+
+    /// The lanes with an open copy below a number.
+    fn open_below(&self, past: u32) -> Mask {
+        let below = self.open.iter().filter(|c| c.0 < past);
+        below.fold(0, |m, c| m | c.1)
+    }
+
+    /// Open copies of a lane.
+    pub(crate) fn open_of(&self, lane: u32) -> u32 {
+        self.open.iter().filter(|c| c.1 >> lane & 1 == 1).count() as u32
+    }
+
+    /// Forgets the groups of a lane up to a number.
+    fn forget(&mut self, lane: u32, past: u32) {
+        for g in self.groups.iter_mut().filter(|g| g.1 <= past) {
+            g.0 &= !(1 << lane);
+        }
+        self.groups.retain(|g| g.0 != 0);
+    }
+
+    /// A copy is done for some lanes.
+    fn done(&mut self, number: u32, lanes: Mask) {
+        for c in self.open.iter_mut().filter(|c| c.0 == number) {
+            c.1 &= !lanes;
+        }
+        self.open.retain(|c| c.1 != 0);
+    }
+
+    /// Does an arrival on a barrier wait for a copy?
+    pub(crate) fn arrives(&self, bar: BarAt, number: u32) -> bool {
+        let lanes = self.open.iter().find(|c| c.0 == number).map_or(0, |c| c.1);
+        let waits = |a: &Arrival| a.bar == bar && number < a.past && a.lanes & lanes != 0;
+        self.arrivals.iter().any(waits)
+    }
+
+    /// The next arrival that can fire, and its lanes that can.
+    fn ready(&mut self) -> Option<(usize, Mask)> {
+        let lanes = |a: &Arrival| a.lanes & !self.open_below(a.past);
+        let mut all = self.arrivals.iter().map(lanes).enumerate();
+        all.find(|(_, lanes)| *lanes != 0)
+    }
+}
+
+/// One piece of a copy has been written.
+pub(crate) fn landed(
+    cluster: &mut Cluster,
+    job: &CopyJob,
+    piece: u32,
+    (number, warp, site): (u32, u32, u32),
+) -> Result<(), Failed> {
+    let stream = cluster.threads.stream(warp);
+    let mut lanes = 0;
+    if let Some(shadow) = &mut cluster.shadow {
+        shadow.tidy();
+        let record = shadow.engine(stream, number, site, warp, false);
+        for (lane, at, bytes) in job.written(piece) {
+            let range = at.byte..at.byte + bytes;
+            shadow.wrote(record, lane as u8, at.cta, &range);
+        }
+    }
+    for (lane, _, _) in job.written(piece) {
+        lanes |= 1 << lane;
+    }
+    job.piece_writes(piece, &mut |s| cluster.unclaim(s, Use::Write));
+    cluster.engines.lane_copies[warp as usize].done(number, lanes);
+    fire(cluster, warp)
+}
+
+/// Has lanes arrive whose copies are done.
+fn fire(cluster: &mut Cluster, warp: u32) -> Result<(), Failed> {
+    let stream = cluster.threads.stream(warp);
+    let copies = &mut cluster.engines.lane_copies[warp as usize];
+    while let Some((i, lanes)) = copies.ready() {
+        let a = &mut copies.arrivals[i];
+        a.lanes &= !lanes;
+        let b = &mut cluster.ctas[a.bar.cta as usize].bars[a.bar.slot as usize];
+        if let Some(p) = &mut b.passing {
+            p.came.learn_stream(stream, lanes, a.past);
+            a.clock.iter().for_each(|c| p.came.join(c));
+        }
+        let mut arrived = b.check_live();
+        for _ in lanes_of(lanes) {
+            arrived = arrived.and_then(|()| b.arrive(1, false).map(|_| ()));
+        }
+        let site = a.site;
+        arrived.map_err(|fault| Failed { fault, warp, site })?;
+        if a.lanes == 0 {
+            copies.arrivals.remove(i);
+        }
+    }
+    Ok(())
+}
+
+impl Lockstep<'_, '_> {
+    /// Takes a copy: its lanes must know of all that touched what they will write.
+    pub(crate) fn issue_copy(&mut self, job: CopyJob) -> Result<(), Fault> {
+        for piece in 0..job.pieces() {
+            let mut runs = Vec::new();
+            job.piece_writes(piece, &mut |s| runs.push(s));
+            for &run in &runs {
+                self.check_copy(&job, piece, run)?;
+            }
+        }
+        for piece in 0..job.pieces() {
+            job.piece_writes(piece, &mut |s| {
+                if let Span::Shared(at, len) = s {
+                    let shared = &mut self.cluster.ctas[at.cta as usize].shared;
+                    shared.claim(&(at.byte..at.byte + len), Use::Write);
+                }
+            });
+        }
+        self.cluster.progress += 1;
+        self.submitted = true;
+        let engines = &mut self.cluster.engines;
+        engines.add_copy(Job::Copy(job), self.warp, self.site, None);
+        Ok(())
+    }
+
+    fn check_copy(&mut self, job: &CopyJob, piece: u32, run: Span) -> Result<(), Fault> {
+        let Span::Shared(SharedAt { cta, byte }, len) = run else {
+            return Ok(());
+        };
+        let range: Range<u32> = byte..byte + len;
+        let shared = &self.cluster.ctas[cta as usize].shared;
+        if let Some(byte) = shared.in_flight(&range, Use::Write) {
+            let text = self.flight_text(cta, byte, "writes", true);
+            return Err(Fault::new(FaultKind::Race, text));
+        }
+        let (Some(shadow), Some(clock)) = (&self.cluster.shadow, &self.warp.clock) else {
+            return Ok(());
+        };
+        if shadow.is_clear(clock, cta, &range, true) {
+            return Ok(());
+        }
+        let found = job.written(piece).find_map(|(lane, at, bytes)| {
+            let who = Who {
+                clock,
+                lane: lane as u8,
+                atomic: false,
+            };
+            let conflict = shadow.check_write(&who, at.cta, &(at.byte..at.byte + bytes))?;
+            Some((lane, conflict))
+        });
+        match found {
+            Some((lane, c)) => Err(self.race(Some(lane), "writes", &c)),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn copy_commit(&mut self) -> Exec {
+        self.cluster.engines.lane_copies[self.warp.id as usize].commit(self.warp.active);
+        Ok(Step::Next)
+    }
+
+    pub(crate) fn copy_wait(&mut self, pending: Option<u32>) -> Exec {
+        let copies = &mut self.cluster.engines.lane_copies[self.warp.id as usize];
+        let past: [u32; 32] = std::array::from_fn(|lane| copies.past(lane as u32, pending));
+        for lane in lanes_of(self.warp.active) {
+            let (lane, past) = (lane as u32, past[lane]);
+            if copies.is_open(lane, past) {
+                return self.block(Waiting::Copies { lane, past });
+            }
+        }
+        let mut left = self.warp.active;
+        while left != 0 {
+            // Lanes that waited for as much learn together.
+            let number = past[left.trailing_zeros() as usize];
+            let alike = lanes_of(left).filter(|&l| past[l] == number);
+            let alike = alike.fold(0, |m, l| m | 1 << l);
+            if let (Some(c), 1..) = (&mut self.warp.clock, number) {
+                c.learn_copies(alike, number);
+            }
+            left &= !alike;
+        }
+        for lane in lanes_of(self.warp.active) {
+            copies.forget(lane as u32, past[lane]);
+        }
+        Ok(Step::Next)
+    }
+
+    /// Each lane arrives once its copies are done.
+    pub(crate) fn copy_arrive(&mut self, bar: &BarRef, counted: bool) -> Exec {
+        let active = self.warp.active;
+        let mut by_bar: Vec<(BarAt, Mask)> = Vec::new();
+        for lane in lanes_of(active) {
+            let at = self.live_bar(bar, lane)?;
+            match by_bar.iter_mut().find(|b| b.0 == at) {
+                Some(b) => b.1 |= 1 << lane,
+                None => by_bar.push((at, 1 << lane)),
+            }
+        }
+        let id = self.warp.id as usize;
+        for (bar, lanes) in by_bar {
+            if !counted {
+                let b = &mut self.cluster.ctas[bar.cta as usize].bars[bar.slot as usize];
+                b.expect_more(lanes.count_ones())?;
+            }
+            let clock = self.warp.clock.as_ref().map(|c| {
+                let mut told = Box::new(Clock::new(&self.cluster.threads));
+                c.tell_known(lanes, &mut told);
+                told
+            });
+            let copies = &mut self.cluster.engines.lane_copies[id];
+            copies.arrivals.push(Arrival {
+                bar,
+                lanes,
+                past: copies.issued,
+                site: self.site,
+                clock,
+            });
+        }
+        fire(self.cluster, self.warp.id).map_err(|f| f.fault)?;
+        self.cluster.stir();
+        Ok(Step::Next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BAR: BarAt = BarAt { cta: 0, slot: 0 };
+
+    #[test]
+    fn a_wait_is_for_all_but_the_youngest_groups_of_its_lane() {
+        let mut c = LaneCopies::default();
+        c.issue(0b11);
+        c.commit(0b11);
+        c.issue(0b01);
+        c.commit(0b01);
+        c.issue(0b11);
+        assert_eq!([0, 1, 2].map(|n| c.past(0, Some(n))), [2, 1, 0]);
+        assert_eq!([0, 1].map(|n| c.past(1, Some(n))), [1, 0]);
+        assert_eq!((c.past(1, None), c.open_of(0), c.open_of(1)), (3, 3, 2));
+        assert!(c.is_open(0, 1) && !c.is_open(2, 3));
+        c.done(0, 0b01);
+        assert!(!c.is_open(0, 1) && c.is_open(1, 1) && c.is_open(0, 2));
+        c.forget(0, 1);
+        assert_eq!([0, 1].map(|n| c.past(0, Some(n))), [2, 0]);
+        assert_eq!(c.past(1, Some(0)), 1);
+    }
+
+    #[test]
+    fn an_empty_group_is_done() {
+        let mut c = LaneCopies::default();
+        c.commit(1);
+        assert_eq!(c.past(0, Some(0)), 0);
+        assert!(!c.is_open(0, c.past(0, Some(0))));
+    }
+
+    #[test]
+    fn an_arrival_fires_lane_by_lane_after_what_came_before_it() {
+        let mut c = LaneCopies::default();
+        let first = c.issue(0b11);
+        c.arrivals.push(Arrival {
+            bar: BAR,
+            lanes: 0b111,
+            past: c.issued,
+            site: 0,
+            clock: None,
+        });
+        let second = c.issue(0b11);
+        assert!(c.arrives(BAR, first) && !c.arrives(BAR, second));
+        assert_eq!(c.ready(), Some((0, 0b100)));
+        c.done(first, 0b10);
+        assert_eq!(c.ready(), Some((0, 0b110)));
+    }
+}

@@ -1,0 +1,233 @@
+//! Strong accesses: what is released through words of memory, and acquired there.
+//!
+//! A release leaves what its lanes did and know with the word it writes; an
+//! acquire takes it from the word it reads. Both must be in each other's scope:
+//! in one CTA, or at a scope of the cluster or wider. A relaxed access does
+//! neither by itself: a fence before a relaxed write makes it a release, a
+//! fence after a relaxed read an acquire.
+//!
+//! Of a grid of several clusters only one is seen here. What passes through
+//! global memory at a scope of the GPU may pass through any of the others, so
+//! all such words are taken for one.
+
+use crate::clock::{Clock, Threads};
+use crate::machine::{Lockstep, lanes_of};
+use std::collections::HashMap;
+use warpline_ir::{Mask, MemoryOrder, Scope, Semantics, SharedAt};
+
+/// A word of memory.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Word {
+    /// In global memory.
+    Global(u64),
+    /// In the shared memory of a CTA.
+    Shared(SharedAt),
+}
+
+/// Something known in one CTA, and in all of the cluster.
+#[derive(Clone, Debug)]
+struct Reach {
+    /// By CTA: what is for its threads alone.
+    near: Vec<Option<Clock>>,
+    /// What is for all.
+    wide: Option<Clock>,
+}
+
+fn join(to: &mut Option<Clock>, from: &Clock) {
+    match to {
+        Some(c) => c.join(from),
+        None => *to = Some(from.clone()),
+    }
+}
+
+impl Reach {
+    fn new(ctas: u32) -> Self {
+        Self {
+            near: vec![None; ctas as usize],
+            wide: None,
+        }
+    }
+
+    fn add(&mut self, cta: u32, wide: bool, clock: &Clock) {
+        join(&mut self.near[cta as usize], clock);
+        if wide {
+            join(&mut self.wide, clock);
+        }
+    }
+
+    /// What a thread of a CTA can take at a scope.
+    fn each(&self, cta: u32, wide: bool) -> impl Iterator<Item = &Clock> {
+        let wide = if wide { self.wide.as_ref() } else { None };
+        self.near[cta as usize].iter().chain(wide)
+    }
+}
+
+/// What was released through the words of memory.
+#[derive(Debug)]
+pub(crate) struct Released {
+    threads: Threads,
+    words: HashMap<Word, Reach>,
+    /// Through global memory at the scope of the GPU, where other clusters may take part.
+    elsewhere: Option<Clock>,
+}
+
+impl Released {
+    /// Nothing; `alone` if there is no other cluster.
+    pub(crate) fn new(threads: &Threads, alone: bool) -> Self {
+        Self {
+            threads: *threads,
+            words: HashMap::new(),
+            elsewhere: (!alone).then(|| Clock::new(threads)),
+        }
+    }
+
+    fn release(&mut self, word: Word, cta: u32, scope: Scope, clock: &Clock) {
+        let reach = self.words.entry(word);
+        let reach = reach.or_insert_with(|| Reach::new(self.threads.ctas));
+        reach.add(cta, is_wide(scope), clock);
+        if let (Some(all), true) = (&mut self.elsewhere, leaves(word, scope)) {
+            all.join(clock);
+        }
+    }
+
+    /// What a thread of a CTA acquires.
+    fn acquired(&self, word: Word, cta: u32, scope: Scope) -> impl Iterator<Item = &Clock> {
+        let here = self.words.get(&word);
+        let here = here.into_iter();
+        let elsewhere = self.elsewhere.iter().filter(move |_| leaves(word, scope));
+        here.flat_map(move |r| r.each(cta, is_wide(scope)))
+            .chain(elsewhere)
+    }
+}
+
+fn is_wide(scope: Scope) -> bool {
+    scope >= Scope::Cluster
+}
+
+/// Can threads of other clusters take part?
+fn leaves(word: Word, scope: Scope) -> bool {
+    scope >= Scope::Gpu && matches!(word, Word::Global(_))
+}
+
+/// What fences make of a warp's relaxed accesses.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Fenced {
+    /// What came before the last fence, at any scope and at a wide one: later
+    /// relaxed writes of these lanes release it.
+    before: [Option<(Mask, Clock)>; 2],
+    /// What relaxed reads of these lanes have found, for their CTA and for the
+    /// cluster: the next fence acquires it.
+    found: [Option<(Mask, Clock)>; 2],
+}
+
+fn gather(to: &mut Option<(Mask, Clock)>, lanes: Mask, from: &Clock) {
+    match to {
+        Some((of, c)) => {
+            *of |= lanes;
+            c.join(from);
+        }
+        None => *to = Some((lanes, from.clone())),
+    }
+}
+
+impl Lockstep<'_, '_> {
+    /// Orders what a strong access orders. `word` is where a lane's access goes.
+    pub(crate) fn order(&mut self, order: MemoryOrder, word: impl Fn(usize) -> Word) {
+        let facts = self.env.code.sites[self.site as usize].facts;
+        let orders = order.sem != Semantics::Relaxed || self.env.code.fences;
+        if self.warp.clock.is_none() || !orders {
+            return;
+        }
+        let mut left = self.warp.active;
+        let mut groups: Vec<(Word, Mask)> = Vec::new();
+        while left != 0 {
+            let first = word(left.trailing_zeros() as usize);
+            let same = lanes_of(left).filter(|&l| word(l) == first);
+            let same = same.fold(0, |m, l| m | 1 << l);
+            groups.push((first, same));
+            left &= !same;
+        }
+        // Lanes of one instruction follow one another: what one releases, the next may acquire.
+        if !facts.only_reads {
+            groups
+                .iter()
+                .for_each(|&(word, lanes)| self.release_word(order, word, lanes));
+        }
+        if let (Some(c), true) = (&mut self.warp.clock, order.sem.releases()) {
+            c.now += 1;
+        }
+        if !facts.only_writes {
+            groups
+                .iter()
+                .for_each(|&(word, lanes)| self.acquire_word(order, word, lanes));
+        }
+    }
+
+    fn release_word(&mut self, order: MemoryOrder, word: Word, lanes: Mask) {
+        let (Some(released), Some(clock)) = (&mut self.cluster.released, &self.warp.clock) else {
+            return;
+        };
+        let cta = self.warp.cta;
+        if order.sem.releases() {
+            let mut told = Clock::new(&self.cluster.threads);
+            clock.tell(lanes, &mut told);
+            return released.release(word, cta, order.scope, &told);
+        }
+        let Some(fenced) = &self.warp.fenced else {
+            return;
+        };
+        let scopes = [Scope::Cta, order.scope];
+        for (before, scope) in fenced.before.iter().zip(scopes) {
+            if let Some((of, clock)) = before
+                && of & lanes != 0
+            {
+                released.release(word, cta, scope, clock);
+            }
+        }
+    }
+
+    fn acquire_word(&mut self, order: MemoryOrder, word: Word, lanes: Mask) {
+        let (Some(released), Some(clock)) = (&self.cluster.released, &mut self.warp.clock) else {
+            return;
+        };
+        let cta = self.warp.cta;
+        if order.sem.acquires() {
+            for c in released.acquired(word, cta, order.scope) {
+                clock.acquire(lanes, c);
+            }
+            return;
+        }
+        let found = [Scope::Cta, order.scope];
+        for (i, scope) in found.into_iter().enumerate() {
+            for c in released.acquired(word, cta, scope) {
+                let fenced = self.warp.fenced.get_or_insert_default();
+                gather(&mut fenced.found[i], lanes, c);
+            }
+        }
+    }
+
+    /// A fence of the active lanes at a scope.
+    pub(crate) fn fence_order(&mut self, scope: Scope) {
+        let lanes = self.warp.active;
+        let (Some(released), Some(clock)) = (&mut self.cluster.released, &mut self.warp.clock)
+        else {
+            return;
+        };
+        let mut told = Clock::new(&self.cluster.threads);
+        clock.release(lanes, &mut told);
+        let fenced = self.warp.fenced.get_or_insert_default();
+        let wide = is_wide(scope);
+        for i in 0..1 + usize::from(wide) {
+            if let Some((of, found)) = &fenced.found[i]
+                && of & lanes != 0
+            {
+                clock.acquire(lanes, found);
+            }
+            gather(&mut fenced.before[i], lanes, &told);
+        }
+        if let (Some(all), true) = (&mut released.elsewhere, scope >= Scope::Gpu) {
+            all.join(&told);
+            clock.acquire(lanes, all);
+        }
+    }
+}

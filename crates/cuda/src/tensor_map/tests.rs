@@ -1,0 +1,113 @@
+use super::*;
+
+fn refusal(change: impl FnOnce(&mut Tiled<'_>)) -> String {
+    let mut tiled = Tiled::new(DataType::Bf16, 0x1000, &[4096, 100], &[8192], &[64, 128]);
+    tiled.swizzle = Swizzle::B128;
+    assert_eq!(tiled.check(), Ok(()));
+    change(&mut tiled);
+    tiled.check().unwrap_err()
+}
+
+#[test]
+fn each_broken_rule_is_named_with_the_value() {
+    let cases = [
+        (refusal(|t| t.dims = &[]), "1 to 5, not 0"),
+        (refusal(|t| t.strides = &[]), "takes 1 strides, 0"),
+        (refusal(|t| t.box_dims = &[64]), "takes 2 box dimensions, 1"),
+        (
+            refusal(|t| t.element_strides = &[1]),
+            "element strides or none, 1",
+        ),
+        (refusal(|t| t.address = 0x1008), "not 0x1008"),
+        (refusal(|t| t.address = 0), "not null"),
+        (refusal(|t| t.dims = &[4096, 0]), "1 to 2^32, not 0"),
+        (
+            refusal(|t| t.strides = &[8200]),
+            "multiple of 16 bytes below 2^40, not 8200",
+        ),
+        (refusal(|t| t.strides = &[1 << 40]), "below 2^40"),
+        (refusal(|t| t.box_dims = &[64, 257]), "1 to 256, not 257"),
+        (refusal(|t| t.box_dims = &[0, 1]), "1 to 256, not 0"),
+        (refusal(|t| t.element_strides = &[1, 9]), "1 to 8, not 9"),
+        (
+            refusal(|t| t.box_dims = &[60, 1]),
+            "multiple of 16 bytes, not 120",
+        ),
+        (
+            refusal(|t| t.box_dims = &[128, 1]),
+            "at most 128 bytes, not 256",
+        ),
+        (
+            refusal(|t| {
+                t.dtype = DataType::U16;
+                t.oob_fill = OobFill::NanRequestZeroFma;
+            }),
+            "floating-point type, not U16",
+        ),
+    ];
+    for (sentence, part) in cases {
+        assert!(sentence.contains(part), "{sentence:?} should name {part:?}");
+    }
+}
+
+fn window_refusal(change: impl FnOnce(&mut Im2col<'_>)) -> String {
+    let mut im2col = Im2col {
+        dtype: DataType::Bf16,
+        address: 0x1000,
+        dims: &[64, 14, 14, 8],
+        strides: &[128, 1792, 25088],
+        lower: &[-1, -1],
+        upper: &[-1, -1],
+        channels: 64,
+        pixels: 128,
+        element_strides: &[2, 2],
+        swizzle: Swizzle::B128,
+        l2_promotion: L2Promotion::default(),
+        oob_fill: OobFill::Zero,
+    };
+    assert_eq!(im2col.check(), Ok(()));
+    change(&mut im2col);
+    im2col.check().unwrap_err()
+}
+
+#[test]
+fn each_broken_rule_of_a_window_is_named_with_the_value() {
+    let cases = [
+        (
+            window_refusal(|w| (w.dims, w.strides) = (&[64, 14], &[128])),
+            "rank 3 to 5, not 2",
+        ),
+        (
+            window_refusal(|w| w.lower = &[0]),
+            "of rank 4 takes 2 lower corners, 1",
+        ),
+        (window_refusal(|w| w.upper = &[]), "2 upper corners, 0"),
+        (
+            window_refusal(|w| w.element_strides = &[1; 3]),
+            "2 element strides, 3",
+        ),
+        (
+            window_refusal(|w| w.lower = &[0, -129]),
+            "must be -128 to 127, not -129",
+        ),
+        (window_refusal(|w| w.upper = &[128, 0]), "not 128"),
+        (window_refusal(|w| w.channels = 257), "1 to 256, not 257"),
+        (window_refusal(|w| w.pixels = 0), "1 to 1024, not 0"),
+        (
+            window_refusal(|w| w.element_strides = &[1, 9]),
+            "1 to 8, not 9",
+        ),
+        (
+            window_refusal(|w| w.channels = 60),
+            "innermost channels must be a multiple of 16 bytes, not 120",
+        ),
+        (
+            window_refusal(|w| w.channels = 128),
+            "at most 128 bytes, not 256",
+        ),
+        (window_refusal(|w| w.address = 8), "not 0x8"),
+    ];
+    for (sentence, part) in cases {
+        assert!(sentence.contains(part), "{sentence:?} should name {part:?}");
+    }
+}

@@ -1,0 +1,274 @@
+//! Atomics, reductions, strong loads and stores.
+
+use super::*;
+use crate::job::fake::{Cta, GLOBAL, place};
+use crate::lanes::fake::{arg, ptx, reg};
+use crate::layout::{Swizzle, TileLayout};
+use crate::ops::Instr;
+use crate::sync::Scope;
+use crate::target::Target;
+
+const FAR: At = At::Global {
+    addr: Operand::Imm(GLOBAL),
+    offset: 0,
+};
+
+fn near() -> At {
+    At::Shared(place(0, Operand::Imm(0)))
+}
+
+/// A word in global and shared memory, and operands in register 1.
+fn cta(ty: Type, word: u64, operands: &[u64]) -> Cta {
+    let mut cta = Cta::new(1, 16).tile(
+        0,
+        TileLayout {
+            element: 8,
+            rows: 1,
+            cols: 2,
+            swizzle: Swizzle::None,
+        },
+    );
+    let n = ty.bytes();
+    cta.global[..n].copy_from_slice(&word.to_le_bytes()[..n]);
+    cta.shared[0][..n].copy_from_slice(&word.to_le_bytes()[..n]);
+    cta.warp = cta
+        .warp
+        .clone()
+        .with(1, operands)
+        .with_active((1 << operands.len()) - 1);
+    cta
+}
+
+fn op(op: AtomicOp, ty: Type, at: At) -> Atomic {
+    Atomic {
+        op,
+        ty,
+        dst: reg(0),
+        at,
+        value: arg(1),
+        compare: None,
+        order: MemoryOrder::relaxed(Scope::Gpu),
+    }
+}
+
+fn red(op: AtomicOp, ty: Type, at: At, n: u32) -> Reduce {
+    Reduce {
+        op,
+        ty,
+        at,
+        values: (1..=n).map(arg).collect(),
+        order: MemoryOrder::release(Scope::Gpu),
+    }
+}
+
+fn word(bytes: &[u8], ty: Type) -> u64 {
+    let mut all = [0; 8];
+    all[..ty.bytes()].copy_from_slice(&bytes[..ty.bytes()]);
+    u64::from_le_bytes(all)
+}
+
+/// The word and the old words after the lanes have acted one after the other.
+fn run(o: AtomicOp, ty: Type, start: u64, operands: &[u64]) -> (u64, Vec<u64>) {
+    let mut cta = cta(ty, start, operands);
+    cta.run(&op(o, ty, FAR));
+    let old = match ty.bytes() {
+        8 => cta.warp.read::<u64>(0).to_vec(),
+        _ => cta.warp.read::<u32>(0).map(u64::from).to_vec(),
+    };
+    (word(&cta.global, ty), old[..operands.len()].to_vec())
+}
+
+#[test]
+fn lanes_follow_one_another_and_see_the_word_before_them() {
+    use AtomicOp::*;
+    let minus = |x: i32| u64::from(-x as u32);
+    let is = |o, ty, start, operands: &[u64], end, old: &[u64]| {
+        assert_eq!(
+            run(o, ty, start, operands),
+            (end, old.to_vec()),
+            "{o:?} {ty}"
+        );
+    };
+    is(Add, Type::U32, 5, &[1, 2, 3], 11, &[5, 6, 8]);
+    is(Add, Type::U32, 0xffff_ffff, &[1], 0, &[0xffff_ffff]);
+    is(Add, Type::I32, 1, &[minus(3)], minus(2), &[1]);
+    is(Add, Type::U64, u64::MAX, &[2], 1, &[u64::MAX]);
+    is(Min, Type::I32, 1, &[minus(1), 7], minus(1), &[1, minus(1)]);
+    is(Min, Type::U32, 1, &[minus(1)], 1, &[1]);
+    is(Max, Type::U64, 1, &[9, 4], 9, &[1, 9]);
+    is(Max, Type::I64, u64::MAX, &[0], 0, &[u64::MAX]);
+    is(And, Type::U32, 0b1110, &[0b0111], 0b0110, &[0b1110]);
+    is(Or, Type::U64, 1 << 40, &[1], 1 << 40 | 1, &[1 << 40]);
+    is(Xor, Type::U32, 0b1110, &[0b0111], 0b1001, &[0b1110]);
+    is(Inc, Type::U32, 1, &[3, 3, 3, 3], 1, &[1, 2, 3, 0]);
+    is(Inc, Type::U32, 9, &[3], 0, &[9]);
+    is(Dec, Type::U32, 1, &[3, 3, 3], 2, &[1, 0, 3]);
+    is(Dec, Type::U32, 9, &[3], 3, &[9]);
+    is(Exch, Type::U32, 1, &[2, 3], 3, &[1, 2]);
+}
+
+#[test]
+fn float_sums_flush_subnormals_of_f32_in_global_memory_only() {
+    let (tiny, one) = (1u64, u64::from(1f32.to_bits()));
+    let add = |ty, a, b| run(AtomicOp::Add, ty, a, &[b]).0;
+    assert_eq!(add(Type::F32, one, one), u64::from(2f32.to_bits()));
+    assert_eq!(add(Type::F32, tiny, tiny), 0);
+    let mut cta = cta(Type::F32, tiny, &[tiny]);
+    cta.run(&op(AtomicOp::Add, Type::F32, near()));
+    assert_eq!(word(&cta.shared[0], Type::F32), 2);
+    // 1 + 1 beside a subnormal, in f16 and in bf16.
+    assert_eq!(add(Type::F16x2, 0x0001_3c00, 0x0001_3c00), 0x0002_4000);
+    assert_eq!(add(Type::Bf16x2, 0x0001_3f80, 0x0001_3f80), 0x0002_4000);
+}
+
+#[test]
+fn float_sums_give_the_one_nan() {
+    let add = |ty, a, b| run(AtomicOp::Add, ty, a, &[b]).0;
+    assert_eq!(add(Type::F32, 0x7f80_0000, 0xff80_0000), 0x7fff_ffff);
+    assert_eq!(add(Type::F32, 0xffc1_2345, 0), 0x7fff_ffff);
+    assert_eq!(add(Type::F16x2, 0x7c00_fe12, 0xfc00_0000), 0x7fff_7fff);
+    assert_eq!(add(Type::Bf16x2, 0x7f80_ffc1, 0xff80_0000), 0x7fff_7fff);
+}
+
+#[test]
+fn cas_writes_where_the_old_word_is_the_one_named() {
+    let mut cta = cta(Type::U32, 5, &[7, 8, 9]);
+    cta.warp = cta.warp.clone().with(2, &[5u32, 5, 7]);
+    cta.run(&Atomic {
+        compare: Some(arg(2)),
+        ..op(AtomicOp::Cas, Type::U32, near())
+    });
+    assert_eq!(word(&cta.shared[0], Type::U32), 9);
+    assert_eq!(cta.warp.read::<u32>(0)[..3], [5, 7, 7]);
+}
+
+#[test]
+fn strong_accesses_hand_on_their_order() {
+    let mut cta = cta(Type::U64, 40, &[2]);
+    cta.run(&StrongLoad {
+        ty: Type::U64,
+        dst: reg(0),
+        at: FAR,
+        order: MemoryOrder::acquire(Scope::Gpu),
+    });
+    assert_eq!(cta.warp.read::<u64>(0)[0], 40);
+    cta.run(&red(AtomicOp::Add, Type::U64, FAR, 1));
+    assert_eq!(word(&cta.global, Type::U64), 42);
+    cta.run(&StrongStore {
+        ty: Type::U64,
+        src: Operand::Imm(9),
+        at: FAR,
+        order: MemoryOrder::relaxed(Scope::Cta),
+    });
+    assert_eq!(word(&cta.global, Type::U64), 9);
+    assert_eq!(
+        cta.orders,
+        [
+            MemoryOrder::acquire(Scope::Gpu),
+            MemoryOrder::release(Scope::Gpu),
+            MemoryOrder::relaxed(Scope::Cta)
+        ]
+    );
+    assert!(cta.warp.syncs.is_empty());
+}
+
+#[test]
+fn a_reduction_of_several_words_changes_each() {
+    let mut cta = cta(Type::F32, 0, &[0]);
+    let start = [1f32, 2.0, 3.0, 4.0];
+    cta.global.copy_from_slice(bytemuck::cast_slice(&start));
+    for (r, x) in [0.5f32, 0.25, -3.0, 8.0].into_iter().enumerate() {
+        cta.warp = cta.warp.clone().with(r as u32 + 1, &[x, x]);
+    }
+    cta.warp.active = 0b11;
+    cta.run(&red(AtomicOp::Add, Type::F32, FAR, 4));
+    let end: &[f32] = bytemuck::cast_slice(&cta.global);
+    assert_eq!(end, [2.0, 2.5, -3.0, 20.0]);
+}
+
+#[test]
+fn ptx_of_atomics() {
+    let text = |o, ty, at| ptx(&op(o, ty, at)).remove(0);
+    use AtomicOp::*;
+    for (o, ty, at, what) in [
+        (Add, Type::F32, FAR, "global.add.f32"),
+        (Add, Type::I64, FAR, "global.add.u64"),
+        (Add, Type::Bf16x2, near(), "shared.add.noftz.bf16x2"),
+        (Min, Type::I32, near(), "shared.min.s32"),
+        (Or, Type::I32, near(), "shared.or.b32"),
+        (Xor, Type::U64, FAR, "global.xor.b64"),
+        (Inc, Type::U32, FAR, "global.inc.u32"),
+        (Exch, Type::F16x2, FAR, "global.exch.b32"),
+    ] {
+        let want = format!("atom.relaxed.gpu.{what} %0, [address], %1");
+        assert_eq!(text(o, ty, at), want);
+    }
+    let cas = Atomic {
+        compare: Some(arg(2)),
+        order: MemoryOrder::acq_rel(Scope::Cluster),
+        ..op(Cas, Type::U64, FAR)
+    };
+    assert_eq!(
+        ptx(&cas),
+        ["atom.acq_rel.cluster.global.cas.b64 %0, [address], %2, %1"]
+    );
+    assert_eq!(
+        ptx(&red(Max, Type::U32, FAR, 1)),
+        ["red.release.gpu.global.max.u32 [address], %1"]
+    );
+    let pair = red(Add, Type::F16x2, FAR, 2);
+    assert_eq!(
+        ptx(&pair),
+        ["red.release.gpu.global.add.noftz.v2.f16x2 [address], {%1, %2}"]
+    );
+    assert_eq!(pair.ptx_version(), (8, 1));
+    let load = StrongLoad {
+        ty: Type::F32,
+        dst: reg(0),
+        at: FAR,
+        order: MemoryOrder::acquire(Scope::Sys),
+    };
+    assert_eq!(ptx(&load), ["ld.acquire.sys.global.b32 %0, [address]"]);
+    let store = StrongStore {
+        ty: Type::U32,
+        src: arg(1),
+        at: near(),
+        order: MemoryOrder::release(Scope::Cluster),
+    };
+    assert_eq!(ptx(&store), ["st.release.cluster.shared.b32 [address], %1"]);
+}
+
+#[test]
+fn legality() {
+    let t = Target::SM_90A;
+    let says = |r: Result<(), String>, text: &str| {
+        let why = r.unwrap_err();
+        assert!(why.contains(text), "{why}");
+    };
+    use AtomicOp::*;
+    assert_eq!(op(Add, Type::F32, FAR).legal(&t), Ok(()));
+    says(op(Min, Type::F32, FAR).legal(&t), "atomic min takes");
+    says(op(Inc, Type::I32, FAR).legal(&t), "atomic inc takes u32");
+    says(op(Add, Type::U16, FAR).legal(&t), "not u16");
+    says(op(Cas, Type::U32, FAR).legal(&t), "this is atomic cas");
+    says(red(Exch, Type::U32, FAR, 1).legal(&t), "exch needs atomic");
+    assert_eq!(red(Add, Type::F32, FAR, 4).legal(&t), Ok(()));
+    says(red(Add, Type::U32, FAR, 2).legal(&t), "not 2 of u32");
+    says(red(Add, Type::F32, FAR, 3).legal(&t), "not 3 of f32");
+    says(red(Add, Type::F32, near(), 2).legal(&t), "shared memory");
+    let acquire = Reduce {
+        order: MemoryOrder::acquire(Scope::Gpu),
+        ..red(Add, Type::U32, FAR, 1)
+    };
+    says(
+        acquire.legal(&t),
+        "a reduction is relaxed or release, not acquire",
+    );
+    let load = StrongLoad {
+        ty: Type::U32,
+        dst: reg(0),
+        at: FAR,
+        order: MemoryOrder::release(Scope::Gpu),
+    };
+    says(load.legal(&t), "relaxed or acquire, not release");
+}

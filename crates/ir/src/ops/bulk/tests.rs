@@ -1,0 +1,429 @@
+use super::*;
+use crate::job::fake::{Cta, GLOBAL, Rng, bar, place};
+use crate::job::{Done, Job};
+use crate::lanes::fake::{arg, ptx};
+use crate::layout::{Swizzle, TileLayout};
+use crate::ops::Instr;
+use crate::sync::Sync;
+use crate::types::DType;
+use crate::value::{BarRef, Place};
+
+/// A tile of 2048 bytes at byte 512, in a cluster of four; global memory is random.
+fn cta() -> Cta {
+    let layout = TileLayout {
+        element: 4,
+        rows: 1,
+        cols: 512,
+        swizzle: Swizzle::None,
+    };
+    let mut cta = Cta::new(4, 4096).tile(512, layout);
+    cta.global = Rng(2).bytes(4096);
+    cta.warp.active = 1;
+    cta
+}
+
+fn load(byte: u64, src: u64, bytes: u64) -> BulkLoad {
+    BulkLoad {
+        dst: place(0, Operand::Imm(byte)),
+        src: Operand::Imm(GLOBAL + src),
+        bytes: Operand::Imm(bytes),
+        bar: bar(3),
+        multicast: None,
+        hint: None,
+    }
+}
+
+fn store(byte: u64, dst: u64, bytes: u64) -> BulkStore {
+    BulkStore {
+        src: place(0, Operand::Imm(byte)),
+        dst: Operand::Imm(GLOBAL + dst),
+        bytes: Operand::Imm(bytes),
+        reduce: None,
+        hint: None,
+    }
+}
+
+/// A run of the tile of this CTA to a place of the tile of a peer.
+fn send(byte: u64, to: u64, bytes: u64, rank: u64) -> BulkSend {
+    let peer = Some(Operand::Imm(rank));
+    BulkSend {
+        src: place(0, Operand::Imm(byte)),
+        dst: Place {
+            peer,
+            ..place(0, Operand::Imm(to))
+        },
+        bytes: Operand::Imm(bytes),
+        bar: BarRef { peer, ..bar(3) },
+        reduce: None,
+    }
+}
+
+fn words(bytes: &[u8]) -> Vec<u32> {
+    bytes
+        .chunks_exact(4)
+        .map(bytemuck::pod_read_unaligned)
+        .collect()
+}
+
+#[test]
+fn a_load_copies_the_run_and_counts_its_bytes() {
+    for bytes in [0, 16, 48, 80, 1040, 2032] {
+        let mut cta = cta();
+        let before = cta.shared[0].clone();
+        cta.run(&load(16, 32, bytes));
+        assert_eq!(cta.jobs[0].done(), Done::Bytes(BarAt { cta: 0, slot: 3 }));
+        assert_eq!(cta.complete(), [bytes as u32]);
+        let n = bytes as usize;
+        assert_eq!(cta.shared[0][528..528 + n], cta.global[32..32 + n]);
+        assert_eq!(cta.shared[0][..528], before[..528]);
+        assert_eq!(cta.shared[0][528 + n..], before[528 + n..]);
+    }
+}
+
+#[test]
+fn a_store_copies_the_run_back_in_the_lanes_group() {
+    let mut cta = cta();
+    cta.warp.active = 1 << 4;
+    cta.run(&store(32, 64, 1008));
+    assert_eq!(cta.jobs[0].done(), Done::BulkGroup { lane: 4 });
+    cta.complete();
+    assert_eq!(cta.global[64..64 + 1008], cta.shared[0][544..544 + 1008]);
+}
+
+#[test]
+fn bytes_are_read_when_the_job_completes() {
+    let mut cta = cta();
+    cta.run(&load(0, 0, 64));
+    cta.global.fill(9);
+    cta.complete();
+    assert_eq!(cta.shared[0][512..576], [9; 64]);
+}
+
+#[test]
+fn every_active_lane_copies() {
+    let mut cta = cta();
+    cta.warp = cta
+        .warp
+        .clone()
+        .with(1, &[0u32, 64, 128])
+        .with_active(0b111);
+    cta.run(&BulkLoad {
+        dst: place(0, arg(1)),
+        ..load(0, 256, 64)
+    });
+    assert_eq!(cta.complete(), [64; 3]);
+    for lane in 0..3 {
+        let at = 512 + 64 * lane;
+        assert_eq!(cta.shared[0][at..at + 64], cta.global[256..256 + 64]);
+    }
+}
+
+#[test]
+fn a_multicast_goes_to_each_receiver_and_its_barrier() {
+    let mut cta = cta();
+    let before = cta.shared.clone();
+    cta.run(&BulkLoad {
+        multicast: Some(Operand::Imm(0b1010)),
+        ..load(0, 0, 256)
+    });
+    let done: Vec<_> = cta.jobs.iter().map(Job::done).collect();
+    assert_eq!(done, [1, 3].map(|cta| Done::Bytes(BarAt { cta, slot: 3 })));
+    assert_eq!(cta.complete(), [256, 256]);
+    for (rank, before) in before.iter().enumerate() {
+        let got = &cta.shared[rank][512..512 + 256];
+        match rank % 2 {
+            1 => assert_eq!(got, &cta.global[..256]),
+            _ => assert_eq!(got, &before[512..512 + 256]),
+        }
+    }
+}
+
+#[test]
+fn a_load_may_go_to_a_peer_with_its_barrier() {
+    let mut cta = cta();
+    let (mut dst, mut bar) = (place(0, Operand::Imm(0)), bar(3));
+    dst.peer = Some(Operand::Imm(2));
+    bar.peer = Some(Operand::Imm(2));
+    cta.run(&BulkLoad {
+        dst,
+        bar,
+        ..load(0, 0, 32)
+    });
+    cta.complete();
+    assert_eq!(cta.shared[2][512..544], cta.global[..32]);
+}
+
+#[test]
+fn a_run_is_sent_to_a_peer_and_its_barrier() {
+    let mut cta = cta();
+    let before = cta.shared.clone();
+    cta.run(&send(32, 96, 1008, 2));
+    assert_eq!(cta.jobs[0].done(), Done::Bytes(BarAt { cta: 2, slot: 3 }));
+    assert_eq!(cta.complete(), [1008]);
+    assert_eq!(
+        cta.shared[2][512 + 96..512 + 96 + 1008],
+        before[0][544..544 + 1008]
+    );
+    assert_eq!(cta.shared[0], before[0]);
+    assert_eq!(cta.shared[2][..512 + 96], before[2][..512 + 96]);
+}
+
+#[test]
+fn a_reducing_store_combines_each_element_in_place() {
+    let mut cta = cta();
+    let (old, new) = (words(&cta.global), words(&cta.shared[0][544..544 + 80]));
+    let reduce = |op| BulkStore {
+        reduce: Some(Reduce {
+            op,
+            dtype: DType::U32,
+        }),
+        ..store(32, 64, 80)
+    };
+    cta.run(&reduce(Reduction::Add));
+    assert!(cta.jobs[0].combines());
+    cta.complete();
+    cta.run(&reduce(Reduction::Max));
+    cta.complete();
+    let got = words(&cta.global);
+    for (i, &got) in got.iter().enumerate() {
+        let want = match i.checked_sub(16).and_then(|i| new.get(i)) {
+            Some(new) => old[i].wrapping_add(*new).max(*new),
+            None => old[i],
+        };
+        assert_eq!(got, want, "{i}");
+    }
+}
+
+#[test]
+fn sums_of_integers_at_a_peer_have_one_result_in_every_order() {
+    let run = |order: [u64; 3]| {
+        let mut cta = cta();
+        for byte in order {
+            cta.run(&BulkSend {
+                reduce: Some(Reduce {
+                    op: Reduction::Add,
+                    dtype: DType::U64,
+                }),
+                ..send(byte, 0, 64, 1)
+            });
+        }
+        cta.complete();
+        cta.shared[1][512..576].to_vec()
+    };
+    assert_eq!(run([0, 64, 128]), run([128, 0, 64]));
+}
+
+#[test]
+fn a_prefetch_checks_its_operands_and_hands_nothing_over() {
+    let mut cta = cta();
+    let prefetch = |src, bytes| BulkPrefetch {
+        src: Operand::Imm(src),
+        bytes: Operand::Imm(bytes),
+        hint: None,
+    };
+    cta.run(&prefetch(GLOBAL, 64));
+    assert!(cta.jobs.is_empty());
+    let f = cta.fault(&prefetch(GLOBAL + 8, 64));
+    assert_eq!(f.kind, FaultKind::Misaligned);
+    let f = cta.fault(&prefetch(GLOBAL, 24));
+    assert!(f.text.contains("not 0x18"), "{}", f.text);
+}
+
+#[test]
+fn faults_name_the_rule_and_the_value() {
+    let is = |f: Fault, kind, text: &str| {
+        assert_eq!(f.kind, kind, "{}", f.text);
+        assert!(f.text.contains(text), "{}", f.text);
+    };
+    let misaligned = FaultKind::Misaligned;
+    is(
+        cta().fault(&load(8, 0, 16)),
+        misaligned,
+        "shared address of a bulk copy is a multiple of 16 bytes, not 0x208",
+    );
+    is(
+        cta().fault(&load(0, 4, 16)),
+        misaligned,
+        "global address of a bulk copy is a multiple of 16 bytes, not 0x1004",
+    );
+    is(
+        cta().fault(&store(0, 0, 20)),
+        misaligned,
+        "length of a bulk copy is a multiple of 16 bytes, not 0x14",
+    );
+    is(
+        cta().fault(&load(2032, 0, 32)),
+        FaultKind::OutOfBounds,
+        "byte 2032",
+    );
+    let cast = |mask| BulkLoad {
+        multicast: Some(Operand::Imm(mask)),
+        ..load(0, 0, 16)
+    };
+    is(
+        cta().fault(&cast(0)),
+        FaultKind::Operand,
+        "the 4 CTAs of the cluster; 0x0 does not",
+    );
+    is(
+        cta().fault(&cast(0x11)),
+        FaultKind::Operand,
+        "0x11 does not",
+    );
+    let mut far = send(0, 0, 16, 1);
+    far.bar.peer = None;
+    is(
+        cta().fault(&far),
+        FaultKind::Operand,
+        "not in those of rank 1 and 0",
+    );
+    is(
+        cta().fault(&send(0, 8, 16, 1)),
+        misaligned,
+        "shared address of a bulk copy is a multiple of 16 bytes, not 0x208",
+    );
+    let mut apart = load(0, 0, 16);
+    apart.bar.peer = Some(Operand::Imm(1));
+    is(
+        cta().fault(&apart),
+        FaultKind::Operand,
+        "not in those of rank 0 and 1",
+    );
+}
+
+#[test]
+fn groups_are_acts() {
+    let mut cta = cta();
+    cta.run(&BulkCommit);
+    let wait = BulkWait {
+        pending: 1,
+        read: true,
+    };
+    cta.run(&wait);
+    let waited = Sync::BulkWait {
+        pending: 1,
+        read: true,
+    };
+    assert_eq!(cta.warp.syncs, [Sync::BulkCommit, waited]);
+}
+
+#[test]
+fn ptx_of_copies() {
+    let full = BulkLoad {
+        src: arg(1),
+        bytes: arg(2),
+        multicast: Some(arg(3)),
+        hint: Some(CacheHint::EvictLast),
+        ..load(0, 0, 0)
+    };
+    assert_eq!(
+        ptx(&full),
+        [
+            "cvt.u16.u32 %t0, %3",
+            "mov.b64 %t1, 0x14f0000000000000",
+            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint \
+             [address], [%1], %2, [barrier], %t0, %t1",
+        ]
+    );
+    let plain = BulkLoad {
+        src: arg(1),
+        ..load(0, 0, 64)
+    };
+    assert_eq!(
+        ptx(&plain),
+        [
+            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [address], [%1], 64, [barrier]"
+        ]
+    );
+    let out = BulkStore {
+        dst: arg(1),
+        hint: Some(CacheHint::EvictFirst),
+        ..store(0, 0, 64)
+    };
+    assert_eq!(
+        ptx(&out),
+        [
+            "mov.b64 %t0, 0x12f0000000000000",
+            "cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint [%1], [address], 64, %t0",
+        ]
+    );
+    let how = |op, dtype| Some(Reduce { op, dtype });
+    let sum = BulkStore {
+        dst: arg(1),
+        reduce: how(Reduction::Add, DType::Bf16),
+        ..store(0, 0, 64)
+    };
+    assert_eq!(
+        ptx(&sum),
+        ["cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.bf16 [%1], [address], 64"]
+    );
+    let suffix = |op, dtype| Reduce { op, dtype }.ptx();
+    assert_eq!(suffix(Reduction::Add, DType::I64), ".add.u64");
+    assert_eq!(suffix(Reduction::Min, DType::I64), ".min.s64");
+    assert_eq!(suffix(Reduction::Max, DType::F16), ".max.f16");
+    assert_eq!(suffix(Reduction::Xor, DType::I64), ".xor.b64");
+    assert_eq!(suffix(Reduction::And, DType::U32), ".and.b32");
+    assert_eq!(
+        ptx(&send(0, 0, 64, 1)),
+        [
+            "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [address], [address], 64, [barrier]"
+        ]
+    );
+    let counted = BulkSend {
+        reduce: how(Reduction::Inc, DType::U32),
+        ..send(0, 0, 64, 1)
+    };
+    assert_eq!(
+        ptx(&counted),
+        [
+            "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.inc.u32 [address], [address], 64, [barrier]"
+        ]
+    );
+    let near = BulkPrefetch {
+        src: arg(1),
+        bytes: arg(2),
+        hint: None,
+    };
+    assert_eq!(ptx(&near), ["cp.async.bulk.prefetch.L2.global [%1], %2"]);
+    assert_eq!(ptx(&BulkCommit), ["cp.async.bulk.commit_group"]);
+    let wait = |pending, read| ptx(&BulkWait { pending, read });
+    assert_eq!(wait(2, false), ["cp.async.bulk.wait_group 2"]);
+    assert_eq!(wait(0, true), ["cp.async.bulk.wait_group.read 0"]);
+}
+
+#[test]
+fn legality() {
+    let mut t = Target::SM_90A;
+    assert_eq!(load(0, 0, 16).legal(&t), Ok(()));
+    let mut remote = store(0, 0, 16);
+    remote.src.peer = Some(Operand::Imm(1));
+    assert!(remote.legal(&t).unwrap_err().contains("not of a peer"));
+    let half = Some(Reduce {
+        op: Reduction::Add,
+        dtype: DType::F16,
+    });
+    let there = BulkSend {
+        reduce: half,
+        ..send(0, 0, 16, 1)
+    };
+    assert!(there.legal(&t).unwrap_err().contains("in shared memory"));
+    let home = BulkStore {
+        reduce: half,
+        ..store(0, 0, 16)
+    };
+    assert_eq!(home.legal(&t), Ok(()));
+    assert_eq!(send(0, 0, 16, 1).legal(&t), Ok(()));
+    t.features.clusters = false;
+    let cast = BulkLoad {
+        multicast: Some(Operand::Imm(1)),
+        ..load(0, 0, 16)
+    };
+    assert!(cast.legal(&t).unwrap_err().contains("no clusters"));
+    t.features.tma = false;
+    assert!(
+        load(0, 0, 16)
+            .legal(&t)
+            .unwrap_err()
+            .contains("no bulk copies")
+    );
+}

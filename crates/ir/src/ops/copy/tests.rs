@@ -1,0 +1,182 @@
+//! `cp.async` and its groups.
+
+use super::*;
+use crate::job::Done;
+use crate::job::fake::{Cta, GLOBAL, Rng, bar, place};
+use crate::lanes::fake::{arg, ptx};
+use crate::layout::{Swizzle, TileLayout};
+use crate::machine::WARP;
+use crate::sync::Sync;
+
+const TILE: TileLayout = TileLayout {
+    element: 4,
+    rows: 32,
+    cols: 8,
+    swizzle: Swizzle::None,
+};
+
+/// Lane `i` at `48 i` bytes of global memory (register 1), and at `32 i` of the tile (register 2).
+fn cta() -> Cta {
+    let mut cta = Cta::new(1, 48 * WARP).tile(256, TILE);
+    cta.global = Rng(3).bytes(48 * WARP);
+    let far: [u64; WARP] = std::array::from_fn(|i| GLOBAL + 48 * i as u64);
+    let near: [u32; WARP] = std::array::from_fn(|i| 32 * i as u32);
+    cta.warp = cta.warp.clone().with(1, &far).with(2, &near);
+    cta
+}
+
+fn copy(bytes: u32, valid: Option<Operand>) -> CopyAsync {
+    CopyAsync {
+        dst: place(0, arg(2)),
+        src: arg(1),
+        bytes,
+        valid,
+        bypass: false,
+        fetch: None,
+        hint: None,
+    }
+}
+
+#[test]
+fn the_lanes_of_a_warp_are_one_job_that_reads_when_it_completes() {
+    for bytes in [4, 8, 16] {
+        let mut cta = cta();
+        let (before, odd) = (cta.shared[0].clone(), 0xaaaa_aaaa);
+        cta.warp.active = odd;
+        cta.run(&copy(bytes, None));
+        let [job] = &cta.jobs[..] else {
+            panic!("{:?}", cta.jobs)
+        };
+        assert_eq!(job.done(), Done::CopyGroup { lanes: odd });
+        cta.global = Rng(4).bytes(48 * WARP);
+        assert_eq!(cta.complete(), [16 * bytes]);
+        for lane in 0..WARP {
+            let (from, to, n) = (48 * lane, 256 + 32 * lane, bytes as usize);
+            let moved = if odd >> lane & 1 == 1 { n } else { 0 };
+            let got = &cta.shared[0][to..to + 32];
+            assert_eq!(got[..moved], cta.global[from..from + moved]);
+            assert_eq!(got[moved..], before[to + moved..to + 32]);
+        }
+    }
+}
+
+#[test]
+fn what_is_not_read_is_zero_and_a_lane_that_reads_nothing_may_point_anywhere() {
+    let mut cta = cta();
+    let valid: [u32; WARP] = std::array::from_fn(|i| i as u32 % 17);
+    let mut far = cta.warp.read::<u64>(1);
+    (far[0], far[17]) = (0, u64::MAX - 15);
+    cta.warp = cta.warp.clone().with(1, &far).with(3, &valid);
+    cta.run(&copy(16, Some(arg(3))));
+    assert_eq!(cta.complete(), [512]);
+    for (lane, &valid) in valid.iter().enumerate() {
+        let (got, n) = (&cta.shared[0][256 + 32 * lane..][..16], valid as usize);
+        assert_eq!(got[..n], cta.global[48 * lane..48 * lane + n]);
+        assert!(got[n..].iter().all(|&b| b == 0));
+    }
+}
+
+#[test]
+fn faults_name_the_rule_and_the_value() {
+    let is = |op: CopyAsync, kind, text: &str| {
+        let f = cta().fault(&op);
+        assert_eq!(f.kind, kind, "{}", f.text);
+        assert!(f.text.contains(text), "{}", f.text);
+    };
+    let mut off = copy(8, None);
+    off.dst.offset = 4;
+    is(off, FaultKind::Misaligned, "shared address of a copy");
+    let off = CopyAsync {
+        src: Operand::Imm(GLOBAL + 8),
+        ..copy(16, None)
+    };
+    is(
+        off,
+        FaultKind::Misaligned,
+        "multiple of its 16 bytes, not 0x1008",
+    );
+    let more = copy(4, Some(Operand::Imm(5)));
+    is(more, FaultKind::Operand, "at most those, not 5");
+}
+
+#[test]
+fn groups_are_acts() {
+    let mut cta = cta();
+    cta.run(&CopyCommit);
+    for pending in [Some(2), None] {
+        cta.run(&CopyWait { pending });
+    }
+    let (bar, counted) = (bar(1), true);
+    cta.run(&CopyArrive { bar, counted });
+    assert_eq!(
+        cta.warp.syncs,
+        [
+            Sync::CopyCommit,
+            Sync::CopyWait { pending: Some(2) },
+            Sync::CopyWait { pending: None },
+            Sync::CopyArrive { bar, counted },
+        ]
+    );
+}
+
+#[test]
+fn ptx_of_copies() {
+    assert_eq!(
+        ptx(&copy(4, None)),
+        ["cp.async.ca.shared.global [address], [%1], 4"]
+    );
+    let full = CopyAsync {
+        bypass: true,
+        fetch: Some(Fetch::B128),
+        hint: Some(CacheHint::Policy(arg(5))),
+        ..copy(16, Some(arg(3)))
+    };
+    assert_eq!(
+        ptx(&full),
+        ["cp.async.cg.shared.global.L2::cache_hint.L2::128B [address], [%1], 16, %3, %5"]
+    );
+    assert_eq!(ptx(&CopyCommit), ["cp.async.commit_group"]);
+    assert_eq!(
+        ptx(&CopyWait { pending: Some(3) }),
+        ["cp.async.wait_group 3"]
+    );
+    assert_eq!(ptx(&CopyWait { pending: None }), ["cp.async.wait_all"]);
+    let arrive = |counted| {
+        ptx(&CopyArrive {
+            bar: bar(0),
+            counted,
+        })
+    };
+    assert_eq!(
+        arrive(true),
+        ["cp.async.mbarrier.arrive.noinc.shared.b64 [barrier]"]
+    );
+    assert_eq!(
+        arrive(false),
+        ["cp.async.mbarrier.arrive.shared.b64 [barrier]"]
+    );
+}
+
+#[test]
+fn legality() {
+    let t = Target::SM_90A;
+    let says = |op: CopyAsync, text: &str| {
+        let why = op.legal(&t).unwrap_err();
+        assert!(why.contains(text), "{why}");
+    };
+    assert_eq!(copy(8, None).legal(&t), Ok(()));
+    says(copy(12, None), "4, 8 or 16 bytes per lane, not 12");
+    says(copy(8, Some(Operand::Imm(9))), "not 9");
+    let narrow = CopyAsync {
+        bypass: true,
+        ..copy(8, None)
+    };
+    says(narrow, "16 bytes per lane, not for 8");
+    let mut away = copy(16, None);
+    away.dst.peer = Some(Operand::Imm(1));
+    says(away, "not of a peer");
+    let mut bar = bar(0);
+    bar.peer = Some(Operand::Imm(1));
+    let counted = true;
+    assert!(CopyArrive { bar, counted }.legal(&t).is_err());
+}

@@ -1,0 +1,287 @@
+//! Loads, stores, prefetches and fences.
+
+use super::*;
+use crate::job::fake::{Cta, GLOBAL, Rng, place};
+use crate::lanes::fake::{arg, ptx, reg};
+use crate::layout::{Swizzle, TileLayout};
+use crate::machine::{Effects, Lanes, Touch, WARP};
+use crate::ops::Instr;
+use crate::ops::policy::CacheHint;
+use crate::sync::{Scope, Sync};
+use crate::target::Target;
+use crate::value::{Operand, Place, RegId};
+
+const TILE: TileLayout = TileLayout {
+    element: 4,
+    rows: 32,
+    cols: 8,
+    swizzle: Swizzle::None,
+};
+
+/// Lane `i` at `32 i` bytes of global memory (register 1), and of the tile (register 2).
+fn cta() -> Cta {
+    let mut cta = Cta::new(2, 1024).tile(256, TILE);
+    cta.global = Rng(1).bytes(1024);
+    let far: Lanes<u64> = std::array::from_fn(|i| GLOBAL + 32 * i as u64);
+    let near: Lanes<u32> = std::array::from_fn(|i| 32 * i as u32);
+    cta.warp = cta.warp.clone().with(1, &far).with(2, &near);
+    cta
+}
+
+const FAR: At = At::Global {
+    addr: Operand::Reg(RegId(1)),
+    offset: 16,
+};
+
+fn near(peer: Option<u64>) -> At {
+    At::Shared(Place {
+        offset: 16,
+        peer: peer.map(Operand::Imm),
+        ..place(0, arg(2))
+    })
+}
+
+fn load(ty: Type, n: u32, at: At) -> Load {
+    Load {
+        ty,
+        dst: (0..n).map(|i| reg(10 + i)).collect(),
+        at,
+        cache: LoadCache::DEFAULT,
+    }
+}
+
+fn store(ty: Type, n: u32, at: At) -> Store {
+    Store {
+        ty,
+        src: (0..n).map(|i| arg(10 + i)).collect(),
+        at,
+        cache: StoreCache::DEFAULT,
+    }
+}
+
+#[test]
+fn what_is_loaded_and_stored_again_is_the_same_in_the_active_lanes_alone() {
+    for (ty, n) in [
+        (Type::U8, 1),
+        (Type::U8, 4),
+        (Type::Bf16, 1),
+        (Type::F16, 2),
+        (Type::F32, 1),
+        (Type::U32, 4),
+        (Type::F16x2, 2),
+        (Type::U64, 1),
+        (Type::I64, 2),
+    ] {
+        let bytes = ty.bytes() * n as usize;
+        let mut cta = cta();
+        let (before, odd) = (cta.shared.clone(), 0xaaaa_aaaa);
+        cta.run(&load(ty, n, FAR));
+        cta.warp.active = odd;
+        cta.run(&store(ty, n, near(Some(1))));
+        for lane in 0..WARP {
+            let (from, to) = (32 * lane + 16, 256 + 32 * lane + 16);
+            let got = &cta.shared[1][to..to + 16];
+            let moved = if odd >> lane & 1 == 1 { bytes } else { 0 };
+            assert_eq!(got[..moved], cta.global[from..from + moved], "{ty} {n}");
+            assert_eq!(got[moved..], before[1][to + moved..to + 16], "{ty} {n}");
+        }
+        assert_eq!(cta.shared[0], before[0]);
+    }
+}
+
+#[test]
+fn registers_take_ascending_addresses() {
+    let mut cta = cta();
+    cta.global[16..32].copy_from_slice(bytemuck::cast_slice(&[1.5f32, -2.0, 3.0, 4.0]));
+    cta.run(&load(Type::F32, 4, FAR));
+    let lane0: Vec<f32> = (0..4).map(|i| cta.warp.read::<f32>(10 + i)[0]).collect();
+    assert_eq!(lane0, [1.5, -2.0, 3.0, 4.0]);
+}
+
+#[test]
+fn a_fence_is_its_act() {
+    let mut cta = cta();
+    for fence in [
+        crate::sync::Fence::ProxyAsyncShared,
+        crate::sync::Fence::AcqRel(Scope::Gpu),
+    ] {
+        cta.run(&Fence { fence });
+        assert_eq!(cta.warp.syncs.pop(), Some(Sync::Fence(fence)));
+    }
+}
+
+#[test]
+fn ptx_of_loads() {
+    let cached = |cache| {
+        let load = Load {
+            cache,
+            ..load(Type::U32, 4, FAR)
+        };
+        ptx(&load).join("; ")
+    };
+    let hint = CacheHint::Policy(arg(5));
+    for (cache, text) in [
+        (LoadCache::DEFAULT, "ld.global.v4.b32 V"),
+        (LoadCache::READ_ONLY, "ld.global.nc.v4.b32 V"),
+        (LoadCache::VOLATILE, "ld.volatile.global.v4.b32 V"),
+        (
+            LoadCache::DEFAULT.l1(L1::Streaming),
+            "ld.global.cs.v4.b32 V",
+        ),
+        (
+            LoadCache::READ_ONLY.l1(L1::Bypass).fetch(Fetch::B64),
+            "ld.global.cg.nc.L2::64B.v4.b32 V",
+        ),
+        (
+            LoadCache::READ_ONLY
+                .l1(L1::NoAllocate)
+                .fetch(Fetch::B256)
+                .hint(hint),
+            "ld.global.nc.L1::no_allocate.L2::cache_hint.L2::256B.v4.b32 V, %5",
+        ),
+        (
+            LoadCache::DEFAULT.hint(CacheHint::EvictFirst),
+            "mov.b64 %t0, 0x12f0000000000000; ld.global.L2::cache_hint.v4.b32 V, %t0",
+        ),
+        (
+            LoadCache::VOLATILE.fetch(Fetch::B128),
+            "ld.volatile.global.L2::128B.v4.b32 V",
+        ),
+    ] {
+        let text = text.replace('V', "{%10, %11, %12, %13}, [address]");
+        assert_eq!(cached(cache), text);
+    }
+    assert_eq!(
+        ptx(&load(Type::U8, 1, near(None))),
+        ["ld.shared.b8 %10, [address]"]
+    );
+    assert_eq!(
+        ptx(&load(Type::Bf16, 2, near(Some(1)))),
+        ["ld.shared::cluster.v2.b16 {%10, %11}, [address]"]
+    );
+}
+
+#[test]
+fn ptx_of_stores() {
+    assert_eq!(
+        ptx(&store(Type::U64, 1, near(None))),
+        ["st.shared.b64 [address], %10"]
+    );
+    let cached = |cache, at| {
+        let store = Store {
+            src: vec![Operand::Imm(7), arg(1)],
+            cache,
+            ..store(Type::I32, 2, at)
+        };
+        ptx(&store).pop()
+    };
+    let text = |before: &str, after: &str| Some(format!("st{before}.v2.b32 [address], {after}"));
+    assert_eq!(
+        cached(StoreCache::DEFAULT.l1(L1::Streaming), FAR),
+        text(".global.cs", "{%t0, %1}")
+    );
+    assert_eq!(
+        cached(StoreCache::VOLATILE, near(Some(1))),
+        text(".volatile.shared::cluster", "{%t0, %1}")
+    );
+    let hint = CacheHint::Policy(arg(5));
+    assert_eq!(
+        cached(StoreCache::DEFAULT.l1(L1::EvictLast).hint(hint), FAR),
+        text(".global.L1::evict_last.L2::cache_hint", "{%t0, %1}, %5")
+    );
+}
+
+#[test]
+fn ptx_of_prefetches_and_fences() {
+    let prefetch = |to| ptx(&Prefetch { addr: arg(1), to });
+    assert_eq!(prefetch(PrefetchTo::L1), ["prefetch.global.L1 [%1]"]);
+    assert_eq!(
+        prefetch(PrefetchTo::L2EvictLast),
+        ["prefetch.global.L2::evict_last [%1]"]
+    );
+    let fence = |fence| ptx(&Fence { fence });
+    use crate::sync::Fence::*;
+    assert_eq!(fence(ProxyAsyncShared), ["fence.proxy.async.shared::cta"]);
+    assert_eq!(fence(ProxyAsyncGlobal), ["fence.proxy.async.global"]);
+    assert_eq!(fence(MbarrierInit), ["fence.mbarrier_init.release.cluster"]);
+    assert_eq!(fence(AcqRel(Scope::Cluster)), ["fence.acq_rel.cluster"]);
+}
+
+#[test]
+fn a_policy_in_a_register_is_an_operand() {
+    struct Args(Vec<Operand>);
+    impl Effects for Args {
+        fn def(&mut self, _: RegId) {}
+        fn arg(&mut self, o: Operand, ty: Type) {
+            assert_eq!(ty, Type::U64);
+            self.0.push(o);
+        }
+        fn touch(&mut self, _: &Touch) {}
+        fn sync(&mut self, _: &Sync) {}
+        fn whole_warp(&mut self) {}
+    }
+    let mut args = Args(vec![]);
+    for hint in [CacheHint::EvictLast, CacheHint::Policy(arg(7))] {
+        let cache = LoadCache::DEFAULT.hint(hint);
+        let op = Load {
+            cache,
+            ..load(Type::U32, 1, FAR)
+        };
+        op.effects(&mut args);
+    }
+    assert_eq!(args.0, [arg(7)]);
+}
+
+#[test]
+fn legality() {
+    let t = Target::SM_90A;
+    let says = |r: Result<(), String>, text: &str| {
+        let why = r.unwrap_err();
+        assert!(why.contains(text), "{why}");
+    };
+    assert_eq!(load(Type::U64, 2, FAR).legal(&t), Ok(()));
+    says(load(Type::U64, 4, FAR).legal(&t), "not 4 of u64");
+    says(load(Type::U8, 3, FAR).legal(&t), "not 3 of u8");
+    says(load(Type::U32, 0, FAR).legal(&t), "not 0 of u32");
+    says(store(Type::Pred, 1, FAR).legal(&t), "a predicate");
+    let cached = |cache, at| {
+        let load = Load {
+            cache,
+            ..load(Type::U32, 1, at)
+        };
+        load.legal(&t)
+    };
+    assert_eq!(cached(LoadCache::VOLATILE, near(None)), Ok(()));
+    says(
+        cached(LoadCache::READ_ONLY, near(None)),
+        "load.nc is a load of global memory",
+    );
+    says(
+        cached(LoadCache::DEFAULT.fetch(Fetch::B64), near(None)),
+        "load.L2::64B is a load of global memory",
+    );
+    says(
+        cached(LoadCache::VOLATILE.l1(L1::Bypass), FAR),
+        "as load.volatile.cg has",
+    );
+    says(
+        cached(LoadCache::VOLATILE.hint(CacheHint::EvictLast), FAR),
+        "as load.volatile.evict_last has",
+    );
+    let cached = |cache, at| {
+        let store = Store {
+            cache,
+            ..store(Type::U32, 1, at)
+        };
+        store.legal(&t)
+    };
+    assert_eq!(cached(StoreCache::VOLATILE, near(Some(1))), Ok(()));
+    says(
+        cached(StoreCache::DEFAULT.l1(L1::Streaming), near(None)),
+        "store.cs is a store to global memory",
+    );
+    says(
+        cached(StoreCache::VOLATILE.l1(L1::NoAllocate), FAR),
+        "as store.volatile.L1::no_allocate has",
+    );
+}

@@ -1,0 +1,139 @@
+//! Products of one warp, in registers: D (16×8) = A (16×k) · B (k×8) + C.
+//!
+//! A long instruction takes 32 bytes of K (8 tf32, 16 of 16 bits, 32 of fp8)
+//! and A in four registers, B in two; a short one half of each. Fragments lie
+//! as [`mma_a_at`], [`mma_b_at`] and [`accumulator_at`](crate::accumulator_at)
+//! say. [`wgmma`](super::wgmma) computes in the same blocks.
+
+pub(crate) mod product;
+mod ty;
+
+pub use ty::MmaType;
+pub(super) use ty::{legal_types, pair};
+
+use super::control::whole_warp;
+use super::{Exactness, Info, Instr, Uniform};
+use crate::layout::{mma_a_at, mma_b_at};
+use crate::machine::{Asm, Effects, Exec, Lanes, Machine, Step};
+use crate::target::Target;
+use crate::types::Type;
+use crate::value::{Operand, RegId};
+use product::{COLS, EXACTNESS, ROWS, WORDS, gather, multiply, scatter};
+
+/// D = A · B + C by one warp, with f32 sums.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Mma {
+    /// Element type of A.
+    pub a_ty: MmaType,
+    /// Element type of B: that of A, or fp8 with fp8.
+    pub b_ty: MmaType,
+    /// Sums (`f32`).
+    pub d: [RegId; 4],
+    /// A: four registers of [`MmaType::reg`], or two for half of K.
+    pub a: Vec<Operand>,
+    /// B: half as many registers as A.
+    pub b: Vec<Operand>,
+    /// What the product is added to (`f32`).
+    pub c: [Operand; 4],
+}
+
+impl Mma {
+    /// Elements along K.
+    fn k(&self) -> u32 {
+        self.b.len() as u32 * 4 * self.a_ty.per_reg()
+    }
+
+    /// The sums of one warp, for `K` elements of the long form.
+    fn product<const K: usize, M: Machine>(&self, m: &mut M) -> [Lanes<u32>; 4] {
+        // Words of a short instruction's missing half stay zero.
+        let (mut a, mut b) = ([0u32; ROWS * WORDS], [0u32; COLS * WORDS]);
+        for (i, &o) in self.a.iter().enumerate() {
+            for (lane, word) in m.get::<u32>(o).into_iter().enumerate() {
+                let (row, at) = mma_a_at(MmaType::Tf32, lane as u32, i as u32);
+                a[row as usize * WORDS + at as usize] = word;
+            }
+        }
+        for (i, &o) in self.b.iter().enumerate() {
+            for (lane, word) in m.get::<u32>(o).into_iter().enumerate() {
+                let (at, col) = mma_b_at(MmaType::Tf32, lane as u32, i as u32);
+                b[col as usize * WORDS + at as usize] = word;
+            }
+        }
+        let (mut rows, mut columns) = ([[0f32; K]; ROWS], [[0f32; K]; COLS]);
+        self.a_ty.widen(&a, rows.as_flattened_mut());
+        self.b_ty.widen(&b, columns.as_flattened_mut());
+        let by_k = std::array::from_fn(|k| std::array::from_fn(|c| columns[c][k]));
+        let mut d = gather(self.c.map(|o| m.get::<u32>(o)));
+        multiply::<K>(rows.as_flattened(), &by_k, &mut d);
+        scatter(&d)
+    }
+}
+
+impl Instr for Mma {
+    const INFO: Info = Info {
+        name: "mma",
+        ptx: "mma.sync.aligned.m16n8k{4,8,16,32}.row.col.f32.{bf16.bf16,f16.f16,tf32.tf32,{e4m3,e5m2}.{e4m3,e5m2}}.f32",
+        doc: "multiplies 16×k by k×8 in the registers of a warp and adds to f32",
+        exactness: Exactness::Within(EXACTNESS),
+    };
+    fn name(&self) -> String {
+        format!("mma.m16n8k{}.{}", self.k(), pair(self.a_ty, self.b_ty))
+    }
+    fn effects(&self, e: &mut dyn Effects) {
+        e.whole_warp();
+        self.d.iter().for_each(|&r| e.def(r));
+        self.a.iter().for_each(|&o| e.arg(o, self.a_ty.reg()));
+        self.b.iter().for_each(|&o| e.arg(o, self.b_ty.reg()));
+        self.c.iter().for_each(|&o| e.arg(o, Type::F32));
+    }
+    fn uniform(&self, _: Uniform) -> Uniform {
+        Uniform::Lane
+    }
+    fn asm(&self, asm: &mut dyn Asm) {
+        let d = self.d.map(|r| asm.reg(r)).join(", ");
+        let mut list = |all: &[Operand], ty| {
+            let all: Vec<_> = all.iter().map(|&o| asm.in_reg(o, ty)).collect();
+            all.join(", ")
+        };
+        let a = list(&self.a, self.a_ty.reg());
+        let b = list(&self.b, self.b_ty.reg());
+        let c = list(&self.c, Type::F32);
+        asm.emit(format!(
+            "mma.sync.aligned.m16n8k{}.row.col.f32.{}.{}.f32 {{{d}}}, {{{a}}}, {{{b}}}, {{{c}}}",
+            self.k(),
+            self.a_ty.name(),
+            self.b_ty.name(),
+        ));
+    }
+    fn exec<M: Machine>(&self, m: &mut M) -> Exec {
+        whole_warp(m, Self::INFO.name)?;
+        let d = match self.a_ty.bytes() {
+            1 => self.product::<32, M>(m),
+            2 => self.product::<16, M>(m),
+            _ => self.product::<8, M>(m),
+        };
+        for (&r, v) in self.d.iter().zip(&d) {
+            m.set(r, v);
+        }
+        Ok(Step::Next)
+    }
+    fn legal(&self, _: &Target) -> Result<(), String> {
+        legal_types(Self::INFO.name, self.a_ty, self.b_ty)?;
+        match (self.a.len(), self.b.len()) {
+            (4, 2) | (2, 1) => Ok(()),
+            (a, b) => Err(format!(
+                "A and B of an mma are 4 and 2 registers, or 2 and 1, not {a} and {b}"
+            )),
+        }
+    }
+    fn ptx_version(&self) -> (u32, u32) {
+        match (self.a_ty.bytes(), self.a.len()) {
+            (1, 4) => (8, 4),
+            (1, _) => (8, 7),
+            _ => (8, 0),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests;

@@ -1,0 +1,185 @@
+use super::*;
+use crate::job::fake::{Cta, bar, place};
+use crate::lanes::fake::{arg, ptx};
+use crate::layout::{Swizzle, TileLayout};
+use crate::machine::BarAt;
+use crate::types::Scalar;
+
+/// A tile of 2048 bytes at byte 512, in a cluster of four; lane i names CTA i mod 4 and byte 16 i.
+fn cta() -> Cta {
+    let layout = TileLayout {
+        element: 4,
+        rows: 1,
+        cols: 512,
+        swizzle: Swizzle::None,
+    };
+    let mut cta = Cta::new(4, 0).tile(512, layout);
+    let lanes = |f: fn(u32) -> u32| (0..32).map(f).collect::<Vec<_>>();
+    cta.warp = cta
+        .warp
+        .clone()
+        .with(1, &lanes(|l| l % 4))
+        .with(2, &lanes(|l| 16 * l))
+        .with(3, &lanes(|l| 1000 + l))
+        .with(4, &lanes(|l| 2000 + l));
+    cta
+}
+
+fn to(rank: Operand) -> (Place, BarRef) {
+    let peer = Some(rank);
+    (
+        Place {
+            peer,
+            ..place(0, arg(2))
+        },
+        BarRef { peer, ..bar(5) },
+    )
+}
+
+fn store(ty: Type, src: &[Operand], rank: Operand) -> StoreAsync {
+    let (dst, bar) = to(rank);
+    StoreAsync {
+        ty,
+        src: src.to_vec(),
+        dst,
+        bar,
+    }
+}
+
+fn reduce(op: Reduction, ty: Type) -> ReduceAsync {
+    let (dst, bar) = to(Operand::Imm(1));
+    ReduceAsync {
+        op,
+        ty,
+        src: arg(3),
+        dst,
+        bar,
+    }
+}
+
+fn word(cta: &Cta, rank: usize, at: usize) -> u32 {
+    bytemuck::pod_read_unaligned(&cta.shared[rank][512 + at..512 + at + 4])
+}
+
+#[test]
+fn values_are_taken_at_issue_and_written_at_each_receiver() {
+    let mut cta = cta();
+    cta.run(&store(Type::U32, &[arg(3), arg(4)], arg(1)));
+    let done: Vec<_> = cta.jobs.iter().map(Job::done).collect();
+    assert_eq!(
+        done,
+        [0, 1, 2, 3].map(|cta| Done::Bytes(BarAt { cta, slot: 5 }))
+    );
+    cta.warp = cta.warp.clone().with(3, &[0u32; 32]);
+    assert_eq!(cta.complete(), [8 * 8; 4]);
+    for lane in 0..32 {
+        let got = [0, 4].map(|at| word(&cta, lane % 4, 16 * lane + at));
+        assert_eq!(got, [1000, 2000].map(|x| x + lane as u32), "{lane}");
+    }
+}
+
+#[test]
+fn inactive_lanes_send_nothing() {
+    let mut cta = cta();
+    let before = cta.shared.clone();
+    cta.warp.active = 1 << 6;
+    cta.run(&store(Type::F32, &[arg(3)], Operand::Imm(3)));
+    assert_eq!(cta.complete(), [4]);
+    assert_eq!(word(&cta, 3, 96), 1006);
+    assert_eq!(cta.shared[..3], before[..3]);
+}
+
+#[test]
+fn words_are_combined_with_those_of_the_peer() {
+    let mut cta = cta();
+    let old: Vec<_> = (0..32).map(|l| word(&cta, 1, 16 * l)).collect();
+    cta.run(&reduce(Reduction::Add, Type::U32));
+    assert!(cta.jobs[0].combines() && !cta.jobs[0].is_async_proxy());
+    assert_eq!(cta.complete(), [128]);
+    for (l, old) in old.iter().enumerate() {
+        assert_eq!(word(&cta, 1, 16 * l), old.wrapping_add(1000 + l as u32));
+    }
+}
+
+#[test]
+fn lanes_of_one_instruction_may_add_to_one_word() {
+    let mut cta = cta();
+    cta.warp = cta.warp.clone().with(2, &[0u32; 32]).with(3, &[1u32; 32]);
+    let old = word(&cta, 1, 0);
+    cta.run(&reduce(Reduction::Add, Type::U32));
+    cta.complete();
+    assert_eq!(word(&cta, 1, 0), old.wrapping_add(32));
+}
+
+#[test]
+fn faults_name_the_rule_and_the_value() {
+    let mut cta = cta();
+    cta.warp = cta.warp.clone().with(2, &[4u32; 32]);
+    let f = cta.fault(&store(Type::U64, &[arg(3)], Operand::Imm(1)));
+    assert_eq!(f.kind, FaultKind::Misaligned);
+    assert!(
+        f.text.contains("a multiple of 8, not to 0x204"),
+        "{}",
+        f.text
+    );
+    let mut apart = store(Type::U32, &[arg(3)], Operand::Imm(1));
+    apart.bar.peer = None;
+    let f = cta.fault(&apart);
+    assert_eq!(f.kind, FaultKind::Operand);
+    assert!(
+        f.text.contains("not in those of rank 1 and 0"),
+        "{}",
+        f.text
+    );
+    let f = cta.fault(&reduce(Reduction::Add, Type::F32));
+    assert_eq!(f.kind, FaultKind::Illegal);
+}
+
+#[test]
+fn ptx_of_stores() {
+    let one = store(Type::F32, &[Operand::imm(1.5f32)], arg(1));
+    assert_eq!(
+        ptx(&one),
+        [
+            "mov.b32 %t0, 0x3fc00000",
+            "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [address], %t0, [barrier]"
+        ]
+    );
+    assert_eq!(
+        ptx(&store(Type::U64, &[arg(3), arg(4)], arg(1))),
+        [
+            "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b64 [address], {%3, %4}, [barrier]"
+        ]
+    );
+    let red = |op, ty| ptx(&reduce(op, ty)).join("; ");
+    let form = |how: &str| {
+        format!(
+            "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.{how} [address], %3, [barrier]"
+        )
+    };
+    assert_eq!(red(Reduction::Add, Type::I64), form("add.u64"));
+    assert_eq!(red(Reduction::Min, Type::I32), form("min.s32"));
+    assert_eq!(red(Reduction::Or, Type::U32), form("or.b32"));
+}
+
+#[test]
+fn legality() {
+    let mut t = Target::SM_90A;
+    let many = |ty, n| store(ty, &vec![arg(3); n], arg(1)).legal(&Target::SM_90A);
+    assert_eq!(many(Type::U32, 4), Ok(()));
+    assert_eq!(many(f32::TYPE, 2), Ok(()));
+    assert!(many(Type::U64, 4).unwrap_err().contains("not 4 of u64"));
+    assert!(many(Type::U32, 3).unwrap_err().contains("not 3 of u32"));
+    assert!(many(Type::F16, 1).unwrap_err().contains("not f16"));
+    let red = |op, ty| reduce(op, ty).legal(&Target::SM_90A);
+    assert_eq!(red(Reduction::Add, Type::U64), Ok(()));
+    assert!(red(Reduction::Min, Type::U64).is_err());
+    assert!(
+        red(Reduction::Add, Type::F32)
+            .unwrap_err()
+            .contains("not f32")
+    );
+    t.features.clusters = false;
+    let here = store(Type::U32, &[arg(3)], arg(1));
+    assert!(here.legal(&t).unwrap_err().contains("no clusters"));
+}

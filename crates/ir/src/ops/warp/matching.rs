@@ -1,0 +1,225 @@
+//! Lanes that hold the same value.
+
+use super::{converged, told};
+use crate::lanes::{lanes_of, mask_of};
+use crate::machine::{Asm, Effects, Exec, Lanes, Machine, Mask, Step, WARP};
+use crate::ops::{Exactness, Info, Instr, Uniform};
+use crate::target::Target;
+use crate::types::Type;
+use crate::value::{Operand, RegId};
+
+/// The bits of a register of 32 or 64 bits in every lane.
+fn bits<M: Machine>(m: &mut M, ty: Type, src: Operand) -> Lanes<u64> {
+    match ty.bytes() {
+        8 => m.get::<u64>(src),
+        _ => m.get::<u32>(src).map(u64::from),
+    }
+}
+
+/// The lanes of `mask` whose bits are those of lane `i`.
+fn same(bits: &Lanes<u64>, i: usize, mask: Mask) -> Mask {
+    mask & mask_of(&bits.map(|b| b == bits[i]))
+}
+
+/// Refuses what is not 32 or 64 bits wide.
+fn word(name: &str, ty: Type) -> Result<(), String> {
+    match ty.bytes() {
+        4 | 8 => Ok(()),
+        _ => Err(format!("{name} takes types of 32 or 64 bits, not {ty}")),
+    }
+}
+
+/// The lanes of the mask that hold the same bits as this one.
+#[derive(Clone, PartialEq, Debug)]
+pub struct MatchAny {
+    /// Any type of 32 or 64 bits.
+    pub ty: Type,
+    /// The lanes (`U32`).
+    pub dst: RegId,
+    /// What is compared.
+    pub src: Operand,
+    /// The lanes that take part (`u32`).
+    pub mask: Operand,
+}
+
+impl Instr for MatchAny {
+    const INFO: Info = Info {
+        name: "match_any",
+        ptx: "match.any.sync.{b32,b64}",
+        doc: "the lanes of the mask that hold the same bits as this one",
+        exactness: Exactness::Exact,
+    };
+    fn name(&self) -> String {
+        format!("match_any.{}", self.ty)
+    }
+    fn effects(&self, e: &mut dyn Effects) {
+        e.def(self.dst);
+        e.arg(self.src, self.ty);
+        e.arg(self.mask, Type::U32);
+    }
+    fn asm(&self, a: &mut dyn Asm) {
+        let (d, s) = (a.reg(self.dst), a.in_reg(self.src, self.ty));
+        let mask = a.operand(self.mask, Type::U32);
+        a.emit(format!(
+            "match.any.sync.{} {d}, {s}, {mask}",
+            self.ty.bits()
+        ));
+    }
+    fn exec<M: Machine>(&self, m: &mut M) -> Exec {
+        let masks = converged(m, self.mask)?;
+        let bits = bits(m, self.ty, self.src);
+        let mut r = [0; WARP];
+        for i in lanes_of(m.active()) {
+            r[i] = same(&bits, i, masks[i]);
+        }
+        m.set(self.dst, &r);
+        Ok(Step::Next)
+    }
+    fn legal(&self, _: &Target) -> Result<(), String> {
+        word("match_any", self.ty)
+    }
+}
+
+/// Whether all lanes of the mask hold the same bits: the mask if they do, 0 if not.
+#[derive(Clone, PartialEq, Debug)]
+pub struct MatchAll {
+    /// Any type of 32 or 64 bits.
+    pub ty: Type,
+    /// The mask, or 0 (`U32`).
+    pub dst: RegId,
+    /// Whether they do, a predicate.
+    pub all: RegId,
+    /// What is compared.
+    pub src: Operand,
+    /// The lanes that take part (`u32`).
+    pub mask: Operand,
+}
+
+impl Instr for MatchAll {
+    const INFO: Info = Info {
+        name: "match_all",
+        ptx: "match.all.sync.{b32,b64}",
+        doc: "whether all lanes of the mask hold the same bits, and the mask if they do or 0",
+        exactness: Exactness::Exact,
+    };
+    fn name(&self) -> String {
+        format!("match_all.{}", self.ty)
+    }
+    fn effects(&self, e: &mut dyn Effects) {
+        e.def(self.dst);
+        e.def(self.all);
+        e.arg(self.src, self.ty);
+        e.arg(self.mask, Type::U32);
+    }
+    fn uniform(&self, operands: Uniform) -> Uniform {
+        told(self.mask, operands)
+    }
+    fn asm(&self, a: &mut dyn Asm) {
+        let (d, p) = (a.reg(self.dst), a.reg(self.all));
+        let (s, mask) = (a.in_reg(self.src, self.ty), a.operand(self.mask, Type::U32));
+        a.emit(format!(
+            "match.all.sync.{} {d}|{p}, {s}, {mask}",
+            self.ty.bits()
+        ));
+    }
+    fn exec<M: Machine>(&self, m: &mut M) -> Exec {
+        let masks = converged(m, self.mask)?;
+        let bits = bits(m, self.ty, self.src);
+        let mut r = [0; WARP];
+        for i in lanes_of(m.active()) {
+            if same(&bits, i, masks[i]) == masks[i] {
+                r[i] = masks[i];
+            }
+        }
+        m.set(self.dst, &r);
+        m.set_pred(self.all, mask_of(&r.map(|r| r != 0)));
+        Ok(Step::Next)
+    }
+    fn legal(&self, _: &Target) -> Result<(), String> {
+        word("match_all", self.ty)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lanes::fake::{Warp, arg, ptx, reg};
+    use crate::machine::FaultKind;
+
+    const FULL: Operand = Operand::Imm(0xffff_ffff);
+
+    fn any(ty: Type, mask: Operand) -> MatchAny {
+        MatchAny {
+            ty,
+            dst: reg(0),
+            src: arg(1),
+            mask,
+        }
+    }
+    fn all(ty: Type, mask: Operand) -> MatchAll {
+        MatchAll {
+            ty,
+            dst: reg(0),
+            all: reg(4),
+            src: arg(1),
+            mask,
+        }
+    }
+
+    #[test]
+    fn each_lane_learns_who_holds_the_same() {
+        let thirds: [u32; 32] = std::array::from_fn(|i| i as u32 / 3);
+        let got = Warp::new().with(1, &thirds).run(&any(Type::U32, FULL));
+        let got = got.read::<u32>(0);
+        assert_eq!((got[0], got[2], got[3], got[31]), (7, 7, 0x38, 0xc000_0000));
+
+        // The high word counts, and each group is asked by itself.
+        let odd: [u64; 32] = std::array::from_fn(|i| (i as u64 & 1) << 40);
+        let groups: [u32; 32] = std::array::from_fn(|i| if i < 16 { 0xffff } else { 0xffff_0000 });
+        let warp = Warp::new().with(1, &odd).with(2, &groups);
+        let got = warp.run(&any(Type::U64, arg(2))).read::<u32>(0);
+        assert_eq!((got[0], got[1], got[16]), (0x5555, 0xaaaa, 0x5555_0000));
+    }
+
+    #[test]
+    fn bits_are_compared_not_numbers() {
+        let zeros: [f32; 32] = std::array::from_fn(|i| if i == 3 { -0.0 } else { 0.0 });
+        let warp = Warp::new().with(1, &zeros).run(&any(Type::F32, FULL));
+        assert_eq!(warp.read::<u32>(0)[3], 1 << 3);
+    }
+
+    #[test]
+    fn all_lanes_match_or_none_does() {
+        let groups: [u32; 32] = std::array::from_fn(|i| if i < 16 { 0xffff } else { 0xffff_0000 });
+        let mut values = [5u64 << 40; 32];
+        values[31] += 1;
+        let warp = Warp::new().with(1, &values).with(2, &groups);
+        let warp = warp.run(&all(Type::U64, arg(2)));
+        let got = warp.read::<u32>(0);
+        assert_eq!((got[0], got[15], got[16], got[31]), (0xffff, 0xffff, 0, 0));
+        assert_eq!(warp.read_pred(4), 0xffff);
+        let warp = Warp::new().with(1, &[7u32; 32]).run(&all(Type::U32, FULL));
+        assert_eq!((warp.read::<u32>(0)[9], warp.read_pred(4)), (!0, !0));
+    }
+
+    #[test]
+    fn matches_are_spelled_refused_and_converged() {
+        assert_eq!(
+            ptx(&any(Type::F32, Operand::Imm(3))),
+            ["match.any.sync.b32 %0, %1, 3"]
+        );
+        assert_eq!(
+            ptx(&all(Type::I64, arg(2))),
+            ["match.all.sync.b64 %0|%4, %1, %2"]
+        );
+        assert_eq!(
+            any(Type::F16, FULL).legal(&Target::SM_90A),
+            Err("match_any takes types of 32 or 64 bits, not f16".into())
+        );
+        assert!(all(Type::Pred, FULL).legal(&Target::SM_90A).is_err());
+        let fault = Warp::new().with_active(1).fault(&any(Type::U32, FULL));
+        assert_eq!(fault.kind, FaultKind::Convergence);
+        assert_eq!(all(Type::U32, FULL).uniform(Uniform::Lane), Uniform::Warp);
+        assert_eq!(any(Type::U32, FULL).uniform(Uniform::Lane), Uniform::Lane);
+    }
+}

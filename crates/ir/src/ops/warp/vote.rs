@@ -1,0 +1,183 @@
+//! Questions to all lanes about a predicate.
+
+use super::{converged, told};
+use crate::lanes::mask_of;
+use crate::machine::{Asm, Effects, Exec, Machine, Step};
+use crate::ops::compare::predicate;
+use crate::ops::{Exactness, Info, Instr, Uniform};
+use crate::types::Type;
+use crate::value::{Operand, RegId};
+
+/// What a [`Vote`] asks.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum VoteMode {
+    /// Does the predicate hold in all lanes?
+    All,
+    /// Does it hold in any?
+    Any,
+    /// Is it the same in all?
+    Uniform,
+}
+
+impl VoteMode {
+    /// The name in PTX and in the text form.
+    pub const fn name(self) -> &'static str {
+        match self {
+            VoteMode::All => "all",
+            VoteMode::Any => "any",
+            VoteMode::Uniform => "uni",
+        }
+    }
+}
+
+/// Asks all lanes of the mask about a predicate.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Vote {
+    /// The question.
+    pub mode: VoteMode,
+    /// The answer, a predicate.
+    pub dst: RegId,
+    /// What is asked about, a predicate.
+    pub src: Operand,
+    /// The lanes that take part (`u32`).
+    pub mask: Operand,
+}
+
+impl Instr for Vote {
+    const INFO: Info = Info {
+        name: "vote",
+        ptx: "vote.sync.{all,any,uni}.pred",
+        doc: "whether a predicate holds in all lanes, in any, or in all or none",
+        exactness: Exactness::Exact,
+    };
+    fn name(&self) -> String {
+        format!("vote.{}", self.mode.name())
+    }
+    fn effects(&self, e: &mut dyn Effects) {
+        e.def(self.dst);
+        e.arg(self.src, Type::Pred);
+        e.arg(self.mask, Type::U32);
+    }
+    fn uniform(&self, operands: Uniform) -> Uniform {
+        told(self.mask, operands)
+    }
+    fn asm(&self, a: &mut dyn Asm) {
+        let (d, p) = (a.reg(self.dst), predicate(a, self.src));
+        let mask = a.operand(self.mask, Type::U32);
+        a.emit(format!(
+            "vote.sync.{}.pred {d}, {p}, {mask}",
+            self.mode.name()
+        ));
+    }
+    fn exec<M: Machine>(&self, m: &mut M) -> Exec {
+        let masks = converged(m, self.mask)?;
+        let yes = m.pred(self.src);
+        let answer = masks.map(|mask| match self.mode {
+            VoteMode::All => yes & mask == mask,
+            VoteMode::Any => yes & mask != 0,
+            VoteMode::Uniform => yes & mask == mask || yes & mask == 0,
+        });
+        m.set_pred(self.dst, mask_of(&answer));
+        Ok(Step::Next)
+    }
+}
+
+/// One bit for each lane of the mask: whether its predicate holds.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Ballot {
+    /// The bits (`U32`).
+    pub dst: RegId,
+    /// The predicate.
+    pub src: Operand,
+    /// The lanes that take part (`u32`).
+    pub mask: Operand,
+}
+
+impl Instr for Ballot {
+    const INFO: Info = Info {
+        name: "ballot",
+        ptx: "vote.sync.ballot.b32",
+        doc: "one bit for each lane of the mask: whether its predicate holds",
+        exactness: Exactness::Exact,
+    };
+    fn name(&self) -> String {
+        "ballot".into()
+    }
+    fn effects(&self, e: &mut dyn Effects) {
+        e.def(self.dst);
+        e.arg(self.src, Type::Pred);
+        e.arg(self.mask, Type::U32);
+    }
+    fn uniform(&self, operands: Uniform) -> Uniform {
+        told(self.mask, operands)
+    }
+    fn asm(&self, a: &mut dyn Asm) {
+        let (d, p) = (a.reg(self.dst), predicate(a, self.src));
+        let mask = a.operand(self.mask, Type::U32);
+        a.emit(format!("vote.sync.ballot.b32 {d}, {p}, {mask}"));
+    }
+    fn exec<M: Machine>(&self, m: &mut M) -> Exec {
+        let masks = converged(m, self.mask)?;
+        let yes = m.pred(self.src);
+        m.set(self.dst, &masks.map(|mask| yes & mask));
+        Ok(Step::Next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lanes::fake::{Warp, arg, ptx, reg};
+    use crate::machine::FaultKind;
+
+    #[test]
+    fn votes_count_the_mask_alone() {
+        let vote = |mode, mask: u32| Vote {
+            mode,
+            dst: reg(0),
+            src: arg(1),
+            mask: Operand::imm(mask),
+        };
+        let ask = |mode, yes: u32, mask: u32| {
+            let warp = Warp::new().with_pred(1, yes).with_active(mask);
+            match warp.run(&vote(mode, mask)).read_pred(0) {
+                0 => false,
+                m => {
+                    assert_eq!(m, mask, "every lane has the same answer");
+                    true
+                }
+            }
+        };
+        assert!(ask(VoteMode::All, 0xff, 0xff));
+        assert!(!ask(VoteMode::All, 0xfe, 0xff));
+        assert!(ask(VoteMode::Any, 0x10, 0xff));
+        assert!(!ask(VoteMode::Any, 0xff00, 0xff));
+        assert!(ask(VoteMode::Uniform, 0xff00, 0xff));
+        assert!(ask(VoteMode::Uniform, 0xff, 0xff));
+        assert!(!ask(VoteMode::Uniform, 1, 0xff));
+        let warp = Warp::new().with_active(1);
+        assert_eq!(
+            warp.fault(&vote(VoteMode::All, 3)).kind,
+            FaultKind::Convergence
+        );
+        assert_eq!(
+            ptx(&vote(VoteMode::Uniform, 3)),
+            ["vote.sync.uni.pred %0, %1, 3"]
+        );
+    }
+
+    #[test]
+    fn a_ballot_is_the_predicate_within_the_mask() {
+        let ballot = Ballot {
+            dst: reg(0),
+            src: arg(1),
+            mask: Operand::imm(0xf0u32),
+        };
+        let warp = Warp::new()
+            .with_pred(1, 0x5a)
+            .with_active(0xf0)
+            .run(&ballot);
+        assert_eq!(warp.read::<u32>(0)[3..5], [0, 0x50]);
+        assert_eq!(ptx(&ballot), ["vote.sync.ballot.b32 %0, %1, 240"]);
+    }
+}

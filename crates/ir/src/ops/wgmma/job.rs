@@ -1,0 +1,130 @@
+//! One warp's part of a warpgroup product.
+
+use super::operand::Tile;
+use crate::job::{Engine, Span};
+use crate::layout::{Major, mma_a_at};
+use crate::machine::Fault;
+use crate::ops::mma::MmaType;
+use crate::ops::mma::product::{COLS, ROWS, WORDS, gather, multiply, scatter};
+use crate::value::RegId;
+
+/// A's part of a job.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum JobA {
+    Shared(Tile),
+    Regs(MmaType, Vec<RegId>),
+}
+
+/// One warp's 16 rows of a warpgroup product.
+#[derive(Clone, PartialEq, Debug)]
+pub struct WgmmaJob {
+    pub(super) n: usize,
+    pub(super) d: Vec<RegId>,
+    pub(super) a: JobA,
+    pub(super) b: Tile,
+    /// Subtracts the product.
+    pub(super) negative: bool,
+    /// Adds to D; otherwise D is not read.
+    pub(super) accumulate: bool,
+    /// The warp's first row of the 64.
+    pub(super) row: usize,
+}
+
+impl WgmmaJob {
+    /// The shared bytes it will read.
+    pub fn reads(&self, each: &mut dyn FnMut(Span)) {
+        if let JobA::Shared(a) = &self.a {
+            a.reads(self.row, ROWS, each);
+        }
+        self.b.reads(0, self.n, each);
+    }
+
+    /// The registers of the warp it will read and write: accumulators, then those of A.
+    pub fn registers(&self, each: &mut dyn FnMut(RegId)) {
+        self.d.iter().for_each(|&r| each(r));
+        if let JobA::Regs(_, a) = &self.a {
+            a.iter().for_each(|&r| each(r));
+        }
+    }
+
+    /// Floating-point operations of the warp's part.
+    pub fn flops(&self) -> u64 {
+        2 * (ROWS * self.n) as u64 * u64::from(self.b.ty.k())
+    }
+
+    /// Multiplies.
+    pub fn complete(&self, e: &mut impl Engine) -> Result<(), Fault> {
+        match self.b.ty.bytes() {
+            1 => self.product::<32>(e),
+            2 => self.product::<16>(e),
+            _ => self.product::<8>(e),
+        }
+    }
+
+    fn product<const K: usize>(&self, e: &mut impl Engine) -> Result<(), Fault> {
+        let a = self.rows::<K>(e)?;
+        let b = self.b.read(0, self.n, e)?;
+        for (j, regs) in self.d.as_chunks::<4>().0.iter().enumerate() {
+            let mut d = match self.accumulate {
+                true => gather(regs.map(|r| e.register(r))),
+                false => Default::default(),
+            };
+            multiply::<K>(&a, &self.columns(&b, j), &mut d);
+            for (&r, v) in regs.iter().zip(&scatter(&d)) {
+                e.set_register(r, v);
+            }
+        }
+        Ok(())
+    }
+
+    /// A's 16 rows, row by row.
+    fn rows<const K: usize>(&self, e: &mut impl Engine) -> Result<Vec<f32>, Fault> {
+        let mut a = match &self.a {
+            JobA::Shared(a) => {
+                let numbers = a.read(self.row, ROWS, e)?;
+                match a.major {
+                    Major::K => numbers,
+                    Major::Mn => transposed(&numbers, ROWS),
+                }
+            }
+            JobA::Regs(ty, regs) => {
+                let mut words = [0; ROWS * WORDS];
+                for (i, &r) in regs.iter().enumerate() {
+                    for (lane, word) in e.register(r).into_iter().enumerate() {
+                        let (row, at) = mma_a_at(MmaType::Tf32, lane as u32, i as u32);
+                        words[row as usize * WORDS + at as usize] = word;
+                    }
+                }
+                let mut numbers = vec![0f32; ROWS * K];
+                ty.widen(&words, &mut numbers);
+                numbers
+            }
+        };
+        if self.negative {
+            a.iter_mut().for_each(|x| *x = -*x);
+        }
+        Ok(a)
+    }
+
+    /// Columns `8j..8j + 8` of B, k by k.
+    #[inline]
+    fn columns<const K: usize>(&self, b: &[f32], j: usize) -> [[f32; COLS]; K] {
+        match self.b.major {
+            Major::K => {
+                let columns = &b[j * COLS * K..][..COLS * K];
+                std::array::from_fn(|k| std::array::from_fn(|c| columns[c * K + k]))
+            }
+            Major::Mn => std::array::from_fn(|k| {
+                let row = &b[k * self.n + j * COLS..][..COLS];
+                std::array::from_fn(|c| row[c])
+            }),
+        }
+    }
+}
+
+/// A matrix given in rows of `cols`, column by column.
+fn transposed(m: &[f32], cols: usize) -> Vec<f32> {
+    (0..cols)
+        .flat_map(|c| m[c..].iter().step_by(cols).copied())
+        .collect()
+}

@@ -1,0 +1,169 @@
+//! A matrix operand of a warpgroup product in shared memory.
+
+use crate::job::{Engine, Span, joined};
+use crate::layout::{Major, Swizzle, TileLayout};
+use crate::machine::{Fault, FaultKind, Machine, SharedAt};
+use crate::ops::control::uniform;
+use crate::ops::mma::MmaType;
+use crate::ops::mma::product::WORDS;
+use crate::value::View;
+
+/// Bytes that the swizzle moves as one.
+const CHUNK: u32 = 16;
+
+/// An operand, resolved: 32 bytes of K by some rows or columns (m or n).
+///
+/// K-major: the elements of a row lie side by side, as wide as the
+/// instruction's K. MN-major: there is a row per k, cut into panels.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Tile {
+    /// Its first byte, before the swizzle.
+    at: SharedAt,
+    layout: TileLayout,
+    pub(super) major: Major,
+    pub(super) ty: MmaType,
+}
+
+/// Neighbouring chunks of one span.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Strip {
+    /// The first byte, before the swizzle.
+    byte: u32,
+    chunks: u32,
+    /// Where its bytes go in what [`Tile::read`] gives.
+    to: usize,
+}
+
+impl Tile {
+    pub(super) fn new<M: Machine>(
+        m: &mut M,
+        v: &View,
+        major: Major,
+        ty: MmaType,
+    ) -> Result<Self, Fault> {
+        uniform::<u32, M>(m, v.stage, "the stage of a wgmma operand")?;
+        let tile = Self {
+            at: m.resolve_view(v, 0)?,
+            layout: m.layout(v),
+            major,
+            ty,
+        };
+        let bad = |text: String| Err(Fault::new(FaultKind::Operand, text));
+        let (swizzle, element) = (tile.layout.swizzle, tile.layout.element);
+        if swizzle == Swizzle::None || element != ty.bytes() {
+            return bad(format!(
+                "a wgmma operand of {} is a swizzled tile of {}-byte elements, not {swizzle} of {element}-byte ones",
+                ty.name(),
+                ty.bytes()
+            ));
+        }
+        let row = tile.at.byte % swizzle.align() / tile.layout.span();
+        if row != 0 {
+            return bad(format!(
+                "a wgmma operand starts at the first row of a swizzle pattern, not at row {row} of it"
+            ));
+        }
+        Ok(tile)
+    }
+
+    /// The strips that hold rows or columns `from..from + len` (m or n) of every k.
+    fn strips(self, from: usize, len: usize) -> impl Iterator<Item = Strip> {
+        let TileLayout { element, .. } = self.layout;
+        let (start, span) = (self.at.byte, self.layout.span());
+        let (panel, panel_bytes) = ((span / element) as usize, self.layout.panel_bytes());
+        let (major, ks) = (self.major, self.ty.k() as usize);
+        let count = match major {
+            Major::K => len,
+            Major::Mn => (from + len).div_ceil(panel).saturating_sub(from / panel) * ks,
+        };
+        (0..count).map(move |i| match major {
+            Major::K => Strip {
+                byte: start + (from + i) as u32 * span,
+                chunks: ks as u32 * element / CHUNK,
+                to: i * ks * element as usize,
+            },
+            Major::Mn => {
+                let (p, k) = (from / panel + i / ks, i % ks);
+                let first = from.max(p * panel);
+                let last = (from + len).min((p + 1) * panel);
+                let bytes = |columns: usize| columns as u32 * element;
+                Strip {
+                    byte: start
+                        + p as u32 * panel_bytes
+                        + k as u32 * span
+                        + bytes(first - p * panel),
+                    chunks: bytes(last - first) / CHUNK,
+                    to: bytes(k * len + first - from) as usize,
+                }
+            }
+        })
+    }
+
+    /// The run of bytes that a strip is, if its chunks fill one: an aligned
+    /// power of two is permuted within itself or moved as a whole.
+    fn block(&self, s: Strip) -> Option<u32> {
+        let bytes = CHUNK * s.chunks;
+        (bytes.is_power_of_two() && s.byte.is_multiple_of(bytes))
+            .then(|| self.chunk(s, 0) & !(bytes - 1))
+    }
+
+    /// The byte of chunk `j` of a strip.
+    fn chunk(&self, s: Strip, j: u32) -> u32 {
+        self.layout.swizzle.apply(s.byte + CHUNK * j)
+    }
+
+    fn span(&self, byte: u32, len: u32) -> Span {
+        Span::Shared(SharedAt { byte, ..self.at }, len)
+    }
+
+    /// The bytes it will read for rows or columns `from..from + len`.
+    pub(super) fn reads(&self, from: usize, len: usize, each: &mut dyn FnMut(Span)) {
+        joined(each, |each| {
+            for s in self.strips(from, len) {
+                match self.block(s) {
+                    Some(byte) => each(self.span(byte, CHUNK * s.chunks)),
+                    None => (0..s.chunks).for_each(|j| each(self.span(self.chunk(s, j), CHUNK))),
+                }
+            }
+        });
+    }
+
+    /// The numbers of rows or columns `from..from + len`. K-major: all k of
+    /// one, then of the next; MN-major: all of one k, then of the next.
+    pub(super) fn read(
+        &self,
+        from: usize,
+        len: usize,
+        e: &mut impl Engine,
+    ) -> Result<Vec<f32>, Fault> {
+        let mut words = vec![0u32; WORDS * len];
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
+        let mut raw = [0u8; 128];
+        for s in self.strips(from, len) {
+            let all = (CHUNK * s.chunks) as usize;
+            let to = &mut bytes[s.to..s.to + all];
+            match self.block(s) {
+                Some(byte) => {
+                    e.read(self.span(byte, all as u32), &mut raw[..all])?;
+                    for (j, to) in to
+                        .as_chunks_mut::<{ CHUNK as usize }>()
+                        .0
+                        .iter_mut()
+                        .enumerate()
+                    {
+                        let at = (self.chunk(s, j as u32) - byte) as usize;
+                        to.copy_from_slice(&raw[at..at + CHUNK as usize]);
+                    }
+                }
+                None => {
+                    for (j, to) in to.chunks_exact_mut(CHUNK as usize).enumerate() {
+                        e.read(self.span(self.chunk(s, j as u32), CHUNK), to)?;
+                    }
+                }
+            }
+        }
+        let mut numbers = vec![0f32; self.ty.k() as usize * len];
+        self.ty.widen(&words, &mut numbers);
+        Ok(numbers)
+    }
+}
