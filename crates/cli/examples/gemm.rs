@@ -14,9 +14,7 @@ use half::bf16;
 use serde::Serialize;
 use std::process::ExitCode;
 use warpline_ir::build::*;
-use warpline_ir::{
-    Bf16x2, BuildErrors, DType, Kernel, MapMode, Swizzle, Target, TensorMapDecl, Type,
-};
+use warpline_ir::{BuildErrors, DType, Kernel, MapMode, Swizzle, Target, TensorMapDecl, Type};
 use warpline_kernels::numbers::{Random, half_ulp};
 use warpline_kernels::{
     Buffer, Case, Cost, Family, FamilyError, HostTensor, Place, Plan, PlanArg, Step, TensorSpec,
@@ -87,8 +85,7 @@ fn gemm(c: &Config) -> Result<Kernel, BuildErrors> {
         let ab = k.ring("ab", c.stages, |s| {
             (s.tile::<bf16>(BM, BK), s.tile::<bf16>(c.bn, BK))
         });
-        let staged = k.tile::<bf16>("c", BM, c.bn).declare();
-        let written = k.named_barrier("written");
+        let outbox = k.outbox::<bf16>("c", 1, BM, c.bn);
         let tiles = Order::Grouped(8).tiles(m.div_ceil(BM), n.div_ceil(c.bn));
 
         k.role("math").warpgroups(1).registers(240).body(|| {
@@ -99,22 +96,8 @@ fn gemm(c: &Config) -> Result<Kernel, BuildErrors> {
                     acc.mma(&slot.0, &slot.1);
                     slot.release_after(&acc);
                 });
-                let sums = acc.finish();
-                // The copies of the last tile have left before this one overwrites it.
-                elect(|| bulk_wait_read(0));
-                written.sync(128);
-                sums.store_matrix::<bf16, Bf16x2>(&staged.whole());
-                fence_async();
-                written.sync(128);
-                elect(|| {
-                    for col in (0..c.bn).step_by(64) {
-                        let panel = staged.whole().slice(0..BM, col..col + 64);
-                        out.store(panel, [tile.n * c.bn + col, tile.m * BM]);
-                    }
-                    bulk_commit();
-                });
+                outbox.send(&acc.finish(), out, [tile.n * c.bn, tile.m * BM]);
             });
-            elect(|| bulk_wait_read(0));
         });
 
         k.role("load").warpgroups(1).registers(40).body(|| {

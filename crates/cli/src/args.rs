@@ -196,7 +196,16 @@ pub(crate) fn command(families: &[&dyn AnyFamily], args: &[OsString]) -> Command
                 .help("One JSON object on standard output, all else on standard error"),
         )
         .subcommand(Command::new("devices").about("What can run here, and why not"))
-        .subcommand(Command::new("list").about("The kernel families, their problems and configs"))
+        .subcommand(
+            Command::new("list")
+                .about("The kernel families, their problems and configs")
+                .arg(
+                    Arg::new("ops")
+                        .long("ops")
+                        .action(ArgAction::SetTrue)
+                        .help("The instructions a kernel can use, instead"),
+                ),
+        )
         .subcommand(run.subcommands(families.iter().map(|f| {
             let command = with_flags(*f, place);
             RunArgs::augment_args(command).about(f.about())

@@ -4,6 +4,7 @@ use crate::answer::Answer;
 use crate::{report, words};
 use serde_json::json;
 use warpline_ir::Target;
+use warpline_ir::ops::{IMPLIED, TABLE};
 use warpline_kernels::{AnyFamily, Place};
 
 /// The families, their problems and configs.
@@ -40,4 +41,23 @@ pub(crate) fn list(families: &[&dyn AnyFamily]) -> Answer {
         }));
     }
     Answer::new("list", text).field("families", all)
+}
+
+/// The op table, by group.
+pub(crate) fn ops() -> Answer {
+    let mut table = report::table(["group", "op", "what it does", "on the CPU", "PTX"]);
+    let mut all = Vec::new();
+    for (group, info) in TABLE.iter().chain(IMPLIED) {
+        let exactness = info.exactness.to_string();
+        table.add_row([group, info.name, info.doc, &exactness, info.ptx]);
+        all.push(json!({
+            "group": group,
+            "name": info.name,
+            "ptx": info.ptx,
+            "about": info.doc,
+            "cpu": exactness,
+        }));
+    }
+    let text = format!("{table}\n{} ops\n", TABLE.len());
+    Answer::new("list", text).field("ops", all)
 }

@@ -21,6 +21,7 @@ pub(crate) fn dispatch(
     match matches.subcommand() {
         None => run::flagship(families, args),
         Some(("devices", _)) => Ok(devices::devices()),
+        Some(("list", m)) if m.get_flag("ops") => Ok(list::ops()),
         Some(("list", _)) => Ok(list::list(families)),
         Some(("run", m)) => {
             let (family, m) = named(families, m)?;

@@ -1,0 +1,253 @@
+//! (c) Weights in 8 bits, products in 16: a role that widens them through a
+//! second ring, and consumers that widen them into the register operand.
+
+use crate::harness::{Probe, boxes, dense, dot, holds, holds_on_the_gpu, number, step, tensor};
+use half::f16;
+use serde_json::{Value as Json, json};
+use warpline::kernels::{Buffer, Step, TensorSpec};
+use warpline_ir::build::*;
+use warpline_ir::{BuildErrors, DType, E4m3, E4m3x4, F16x2, Kernel};
+
+/// Tokens of a tile.
+const TOKENS: u32 = 64;
+/// Outputs of a tile: rows of the weights.
+const OUTPUTS: u32 = 64;
+
+/// Four codes as two pairs; exact.
+fn widen(codes: Reg<u32>) -> [Reg<F16x2>; 2] {
+    codes.bitcast::<E4m3x4>().widen_f16()
+}
+
+/// `Y[tokens, outputs] = X · Wᵀ` through a second ring: loader → widener → products.
+fn through_a_ring(stages: u32) -> Result<Kernel, BuildErrors> {
+    Kernel::build("dequantise_ring", |k| {
+        let [tokens, outputs, depth] = ["tokens", "outputs", "k"].map(|name| k.param::<u32>(name));
+        let x = k.tensor_map("x", boxes(DType::F16, 64, TOKENS));
+        let w = k.tensor_map("w", boxes(DType::E4m3, 64, OUTPUTS));
+        let out = k.tensor_map("y", boxes(DType::F16, 64, TOKENS));
+        let xs = k.ring("x", stages, |s| s.tile::<f16>(TOKENS, 64));
+        let codes = k.ring("codes", stages, |s| s.tile::<E4m3>(OUTPUTS, 64));
+        let weights = k.ring("weights", 2, |s| s.tile::<f16>(OUTPUTS, 64));
+        let outbox = k.outbox::<f16>("out", 1, TOKENS, OUTPUTS);
+        let tiles = Order::Grouped(4).tiles(tokens.div_ceil(TOKENS), outputs.div_ceil(OUTPUTS));
+        let depth = depth.div_ceil(64);
+
+        k.role("load").warps(4).body(|| {
+            elect(|| {
+                tiles.each(|tile| {
+                    steps(depth).each(|i| {
+                        let slot = xs.acquire();
+                        slot.load(x, slot.tiles(), [i * 64, tile.m * TOKENS]);
+                        slot.commit();
+                        let slot = codes.acquire();
+                        slot.load(w, slot.tiles(), [i * 64, tile.n * OUTPUTS]);
+                        slot.commit();
+                    });
+                });
+            });
+        });
+
+        k.role("widen").warpgroups(1).body(|| {
+            tiles.each(|_| {
+                steps(depth).each(|_| {
+                    let (from, to) = (codes.wait(), weights.acquire());
+                    // Sixteen codes for each thread at a time.
+                    for i in (0..OUTPUTS * 64 / 16).step_by(role_threads() as usize) {
+                        let chunk = thread_in_role() + i;
+                        let (row, col) = (chunk / 4, chunk % 4 * 16);
+                        let [a, b, c, d] = from.load_as(row, col).map(widen);
+                        to.store_as(row, col, [a[0], a[1], b[0], b[1]]);
+                        to.store_as(row, col + 8, [c[0], c[1], d[0], d[1]]);
+                    }
+                    from.release();
+                    to.commit();
+                });
+            });
+        });
+
+        k.role("math").warpgroups(1).body(|| {
+            tiles.each(|tile| {
+                let acc = Acc::new(TOKENS, OUTPUTS);
+                steps(depth).each(|_| {
+                    let (x, w) = (xs.wait(), weights.wait());
+                    acc.mma(&x.tiles(), &w.tiles());
+                    x.release_after(&acc);
+                    w.release_after(&acc);
+                });
+                outbox.send(&acc.finish(), out, [tile.n * OUTPUTS, tile.m * TOKENS]);
+            });
+        });
+    })
+}
+
+/// The same with the weights on the left, widened by the warpgroup that
+/// multiplies them: lanes take four neighbours at a time, so the operand has
+/// K in the order [`Quads`], and X must come in that order.
+fn in_registers(stages: u32) -> Result<Kernel, BuildErrors> {
+    Kernel::build("dequantise_registers", |k| {
+        let [tokens, outputs, depth] = ["tokens", "outputs", "k"].map(|name| k.param::<u32>(name));
+        let x = k.tensor_map("x", boxes(DType::F16, 64, TOKENS));
+        let w = k.tensor_map("w", boxes(DType::E4m3, 64, OUTPUTS));
+        let out = k.tensor_map("y", boxes(DType::F16, 64, TOKENS));
+        let xs = k.ring("x", stages, |s| s.tile::<f16>(TOKENS, 64));
+        let codes = k.ring("codes", stages, |s| s.tile::<E4m3>(OUTPUTS, 64));
+        let outbox = k.outbox::<f16>("out", 1, TOKENS, OUTPUTS);
+        let tiles = Order::Grouped(4).tiles(outputs.div_ceil(OUTPUTS), tokens.div_ceil(TOKENS));
+        let depth = depth.div_ceil(64);
+
+        k.role("load").warps(4).body(|| {
+            elect(|| {
+                tiles.each(|tile| {
+                    steps(depth).each(|i| {
+                        let slot = codes.acquire();
+                        slot.load(w, slot.tiles(), [i * 64, tile.m * OUTPUTS]);
+                        slot.commit();
+                        let slot = xs.acquire();
+                        slot.load(x, slot.tiles(), [i * 64, tile.n * TOKENS]);
+                        slot.commit();
+                    });
+                });
+            });
+        });
+
+        k.role("math").warpgroups(1).body(|| {
+            let codes = || {
+                let slot = codes.wait();
+                let bytes = RegBytes::load(&slot.tiles());
+                slot.release();
+                bytes
+            };
+            tiles.each(|tile| {
+                let acc = Acc::new(OUTPUTS, TOKENS);
+                let last = steps(depth - 1).fold(codes(), |_, bytes| {
+                    let (weights, x) = (bytes.decode::<f16>(widen), xs.wait());
+                    acc.mma(&weights, &x.in_order::<Quads>()); // the products of this step,
+                    let next = codes(); // and beside them the codes of the next
+                    acc.wait();
+                    x.release();
+                    next
+                });
+                let (weights, x) = (last.decode::<f16>(widen), xs.wait());
+                acc.mma(&weights, &x.in_order::<Quads>());
+                let sums = acc.finish();
+                x.release();
+                outbox.send_transposed(&sums, out, [tile.m * OUTPUTS, tile.n * TOKENS]);
+            });
+        });
+    })
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Form {
+    Ring,
+    Registers,
+}
+
+struct Dequantise {
+    form: Form,
+    /// Tokens, outputs, K.
+    shape: [u32; 3],
+    stages: u32,
+    ctas: u32,
+}
+
+impl Probe for Dequantise {
+    const NAME: &'static str = "dequantise";
+    fn extents(&self) -> Json {
+        json!({ "form": format!("{:?}", self.form), "tokens,outputs,k": self.shape, "ctas": self.ctas })
+    }
+    fn step(&self) -> Step {
+        let [tokens, outputs, k] = self.shape;
+        let map = |dtype, rows, buffer, extents: [u32; 2]| {
+            dense(boxes(dtype, 64, rows), buffer, &extents)
+        };
+        let args = vec![
+            number(tokens),
+            number(outputs),
+            number(k),
+            map(DType::F16, TOKENS, Buffer::Input(0), [k, tokens]),
+            map(DType::E4m3, OUTPUTS, Buffer::Input(1), [k, outputs]),
+            map(DType::F16, TOKENS, Buffer::Output(0), [outputs, tokens]),
+        ];
+        let kernel = match self.form {
+            Form::Ring => through_a_ring(self.stages),
+            Form::Registers => in_registers(self.stages),
+        };
+        step(kernel.expect("a fine kernel"), [self.ctas, 1, 1], args)
+    }
+    fn inputs(&self) -> Vec<TensorSpec> {
+        let [tokens, outputs, k] = self.shape;
+        vec![
+            tensor("x", DType::F16, &[tokens, k]),
+            tensor("w", DType::E4m3, &[outputs, k]),
+        ]
+    }
+    fn outputs(&self) -> Vec<TensorSpec> {
+        let [tokens, outputs, _] = self.shape;
+        vec![tensor("y", DType::F16, &[tokens, outputs])]
+    }
+    fn reference(&self, inputs: &[Vec<f64>]) -> Vec<(f64, f64)> {
+        let k = self.shape[2] as usize;
+        // In registers, X is stored with K in the order of the operand.
+        let natural = |row: &[f64]| -> Vec<f64> {
+            let mut x = vec![0.0; k];
+            for (p, &value) in row.iter().enumerate() {
+                let order = match self.form {
+                    Form::Ring => Natural::K,
+                    Form::Registers => Quads::K,
+                };
+                x[p / 16 * 16 + usize::from(order[p % 16])] = value;
+            }
+            x
+        };
+        let rows: Vec<Vec<f64>> = inputs[0].chunks(k).map(natural).collect();
+        let row = |x: &Vec<f64>| -> Vec<_> {
+            inputs[1].chunks(k).map(|w| dot(x, w, DType::F16)).collect()
+        };
+        rows.iter().flat_map(row).collect()
+    }
+    fn flops(&self) -> f64 {
+        2.0 * self.shape.map(f64::from).iter().product::<f64>()
+    }
+}
+
+/// K of 1, S−1, S, S+1 and 2S+1 steps, ragged edges, several tiles per CTA.
+fn cases(form: Form) -> Vec<Dequantise> {
+    let case = |shape, ctas| Dequantise {
+        form,
+        shape,
+        stages: 3,
+        ctas,
+    };
+    vec![
+        case([72, 136, 272], 2),
+        case([64, 64, 64], 1),
+        case([8, 64, 128], 1),
+        case([64, 72, 192], 1),
+        case([130, 64, 448], 2),
+    ]
+}
+
+#[test]
+fn a_second_ring_holds_on_the_simulator() {
+    holds(cases(Form::Ring));
+}
+
+#[test]
+fn a_register_operand_holds_on_the_simulator() {
+    holds(cases(Form::Registers));
+}
+
+#[test]
+#[ignore = "needs an H100 or H200"]
+fn gpu() {
+    for form in [Form::Ring, Form::Registers] {
+        holds_on_the_gpu(cases(form));
+        holds_on_the_gpu(vec![Dequantise {
+            form,
+            shape: [1024, 4096, 4096],
+            stages: 6,
+            ctas: 132,
+        }]);
+    }
+}

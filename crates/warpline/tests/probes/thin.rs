@@ -1,0 +1,136 @@
+//! (e) A product of at most 16 rows: `mma.sync` by warps, fed by `cp.async`.
+
+use crate::harness::{Probe, holds, holds_on_the_gpu, number, product, step, tensor};
+use half::bf16;
+use serde_json::{Value as Json, json};
+use warpline::kernels::{Buffer, PlanArg, Step, TensorSpec};
+use warpline_ir::build::*;
+use warpline_ir::{BuildErrors, DType, Kernel};
+
+const ROWS: u32 = 16;
+/// Columns of a CTA: 32 for each of four warps.
+const COLS: u32 = 128;
+const DEPTH: u32 = 64;
+
+/// `C[M, N] = A[M, K] · B[N, K]ᵀ` for M up to 16, bf16 in and f32 out; K a multiple of 8.
+fn thin(stages: u32) -> Result<Kernel, BuildErrors> {
+    Kernel::build("thin", |k| {
+        let [m, n, depth] = ["m", "n", "k"].map(|name| k.param::<u32>(name));
+        let [a, b] = ["a", "b"].map(|name| k.pointer::<bf16>(name));
+        let c = k.pointer::<f32>("c");
+        let ab = k.ring("ab", stages, |s| {
+            (s.tile::<bf16>(ROWS, DEPTH), s.tile::<bf16>(COLS, DEPTH))
+        });
+        let first = cta_id() * COLS;
+
+        k.role("load").warps(4).body(|| {
+            steps(depth.div_ceil(DEPTH)).each(|i| {
+                let slot = ab.acquire();
+                // Eight elements for each thread at a time; what lies outside is zero.
+                let fill =
+                    |to: TileRef<bf16>, from: Global<bf16>, first: Reg<u32>, rows: Reg<u32>| {
+                        for chunk in (0..to.rows() * DEPTH / 8).step_by(role_threads() as usize) {
+                            let chunk = thread_in_role() + chunk;
+                            let (row, col) = (chunk / (DEPTH / 8), chunk % (DEPTH / 8) * 8);
+                            let (y, x) = (first + row, i * DEPTH + col);
+                            let valid = select(y.lt(rows) & x.lt(depth), 16u32, 0u32);
+                            let at = y.mul_wide(depth) + x.cast::<u64>();
+                            to.copy_some_from(row, col, from.address(at), 16, valid);
+                        }
+                    };
+                fill(slot.0, a, 0u32.reg(), m);
+                fill(slot.1, b, first, n);
+                slot.commit_after_copies();
+            });
+        });
+
+        k.role("math").warps(4).body(|| {
+            let mine = warp_in_role() * (COLS / 4);
+            let zeros = Frag::warp_zeros(ROWS, COLS / 4);
+            let sums = steps(depth.div_ceil(DEPTH)).fold(zeros, |_, sums| {
+                let slot = ab.wait();
+                let sums = sums.mma_sync(&slot.0, 0u32, &slot.1, mine);
+                slot.release();
+                sums
+            });
+            sums.each_pair(|at, pair| {
+                let col = first + mine + at.col;
+                for (j, x) in pair.into_iter().enumerate() {
+                    let col = col + j as u32;
+                    if_(at.row.lt(m) & col.lt(n), || c.store(at.row * n + col, x));
+                }
+            });
+        });
+    })
+}
+
+struct Thin {
+    shape: [u32; 3],
+    stages: u32,
+}
+
+impl Probe for Thin {
+    const NAME: &'static str = "thin";
+    fn extents(&self) -> Json {
+        json!({ "mnk": self.shape, "stages": self.stages })
+    }
+    fn step(&self) -> Step {
+        let [m, n, k] = self.shape;
+        let at = |buffer| PlanArg::Pointer(buffer, 0);
+        let args = vec![
+            number(m),
+            number(n),
+            number(k),
+            at(Buffer::Input(0)),
+            at(Buffer::Input(1)),
+            at(Buffer::Output(0)),
+        ];
+        let grid = [n.div_ceil(COLS), 1, 1];
+        step(thin(self.stages).expect("a fine kernel"), grid, args)
+    }
+    fn inputs(&self) -> Vec<TensorSpec> {
+        let [m, n, k] = self.shape;
+        vec![
+            tensor("a", DType::Bf16, &[m, k]),
+            tensor("b", DType::Bf16, &[n, k]),
+        ]
+    }
+    fn outputs(&self) -> Vec<TensorSpec> {
+        let [m, n, _] = self.shape;
+        vec![tensor("c", DType::F32, &[m, n])]
+    }
+    fn reference(&self, inputs: &[Vec<f64>]) -> Vec<(f64, f64)> {
+        product(&inputs[0], &inputs[1], self.shape[2], DType::F32)
+    }
+    fn flops(&self) -> f64 {
+        2.0 * self.shape.map(f64::from).iter().product::<f64>()
+    }
+}
+
+/// K of 1, S−1, S, S+1 and 2S+1 steps; one row; ragged columns and depth.
+fn cases() -> Vec<Thin> {
+    let case = |shape| Thin { shape, stages: 3 };
+    vec![
+        case([13, 200, 264]),
+        case([16, 128, 64]),
+        case([1, 8, 8]),
+        case([16, 128, 128]),
+        case([5, 130, 192]),
+        case([16, 72, 448]),
+    ]
+}
+
+#[test]
+fn holds_on_the_simulator() {
+    holds(cases());
+}
+
+#[test]
+#[ignore = "needs an H100 or H200"]
+fn gpu() {
+    holds_on_the_gpu(cases());
+    holds_on_the_gpu(vec![Thin {
+        shape: [16, 16896, 4096],
+        stages: 6,
+    }]);
+}
