@@ -14,7 +14,7 @@ use half::bf16;
 use serde::Serialize;
 use std::process::ExitCode;
 use warpline_ir::build::*;
-use warpline_ir::{BuildErrors, DType, Kernel, MapMode, Swizzle, Target, TensorMapDecl, Type};
+use warpline_ir::{BuildErrors, DType, Kernel, Target, TensorMapDecl, Type};
 use warpline_kernels::numbers::{Random, half_ulp};
 use warpline_kernels::{
     Buffer, Case, Cost, Family, FamilyError, HostTensor, Place, Plan, PlanArg, Step, TensorSpec,
@@ -64,12 +64,7 @@ const BK: u32 = 64;
 
 /// A box of rows of 128 bytes.
 fn map(rows: u32) -> TensorMapDecl {
-    TensorMapDecl {
-        dtype: DType::Bf16,
-        tile: vec![64, rows],
-        swizzle: Swizzle::B128,
-        mode: MapMode::Tiled,
-    }
+    TensorMapDecl::tiled(DType::Bf16, [64, rows])
 }
 
 /// The kernel.

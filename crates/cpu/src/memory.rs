@@ -6,6 +6,7 @@
 //! which bytes were ever written.
 
 use crate::bits::masks;
+use bytemuck::{AnyBitPattern, NoUninit};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use warpline_ir::{Fault, FaultKind};
 
@@ -73,6 +74,25 @@ impl Memory {
     pub fn len_of(&self, addr: u64) -> Option<usize> {
         let i = (addr >> SPAN).checked_sub(1)?;
         self.buffers.get(i as usize).map(|b| b.len as usize)
+    }
+
+    /// A buffer with these elements; gives its address, a multiple of 256.
+    ///
+    /// ```
+    /// let mut memory = warpline_cpu::Memory::new();
+    /// let x = memory.alloc_of(&[1.0f32, 2.0, 3.0], "x");
+    /// assert_eq!(memory.read_as::<f32>(x + 4, 2)?, [2.0, 3.0]);
+    /// # Ok::<(), warpline_ir::Fault>(())
+    /// ```
+    pub fn alloc_of<T: NoUninit>(&mut self, elements: &[T], name: impl Into<String>) -> u64 {
+        self.alloc_from(bytemuck::cast_slice(elements), name)
+    }
+
+    /// Copies elements to the host; one that was never written is a fault.
+    pub fn read_as<T: AnyBitPattern>(&self, addr: u64, len: usize) -> Result<Vec<T>, Fault> {
+        let bytes = self.read(addr, len * size_of::<T>())?;
+        let elements = bytes.chunks_exact(size_of::<T>().max(1));
+        Ok(elements.map(bytemuck::pod_read_unaligned).collect())
     }
 
     /// Copies bytes to the host; one that was never written is a fault.

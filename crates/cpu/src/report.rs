@@ -49,7 +49,10 @@ pub(crate) fn stuck<'r>(
     }
     Box::new(RunError {
         kind: FaultKind::Deadlock,
-        text: format!("{why}: {} warps wait", waits.len()),
+        text: match waits.len() {
+            1 => format!("{why}: 1 warp waits"),
+            n => format!("{why}: {n} warps wait"),
+        },
         at: None,
         lane: None,
         other: None,

@@ -59,6 +59,32 @@ pub struct TensorMapValue {
 }
 
 impl TensorMapDecl {
+    /// Boxes of a tiled map, innermost dimension first, with the swizzle that
+    /// fits a row of them: as wide as the row where one is, none otherwise.
+    ///
+    /// ```
+    /// use warpline_ir::{DType, Swizzle, TensorMapDecl};
+    /// let rows = TensorMapDecl::tiled(DType::Bf16, [64, 128]);
+    /// assert_eq!((rows.swizzle, rows.bytes()), (Swizzle::B128, 128 * 128));
+    /// assert_eq!(TensorMapDecl::tiled(DType::F32, [256]).swizzle, Swizzle::None);
+    /// ```
+    pub fn tiled(dtype: DType, tile: impl Into<Vec<u32>>) -> Self {
+        let tile = tile.into();
+        let row = tile
+            .first()
+            .map(|&n| n.saturating_mul(dtype.bytes() as u32));
+        let swizzle = [Swizzle::B128, Swizzle::B64, Swizzle::B32]
+            .into_iter()
+            .find(|s| s.span() == row)
+            .unwrap_or_default();
+        Self {
+            dtype,
+            tile,
+            swizzle,
+            mode: MapMode::Tiled,
+        }
+    }
+
     /// Number of dimensions.
     pub fn rank(&self) -> usize {
         match &self.mode {

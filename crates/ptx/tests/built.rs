@@ -63,35 +63,30 @@ fn ping_pong_with_turns_in_every_order() {
             for (i, who) in ["ping", "pong"].into_iter().enumerate() {
                 let out = k.tile::<bf16>(who, 64, 64).declare();
                 k.role(who).warpgroups(1).registers(240).body(|| {
-                    tiles.dealt(
-                        i as u32,
-                        2,
-                        |_| ab.skip(depth),
-                        |at| {
-                            let acc = turn.hold(|| {
-                                let acc = Acc::new(128, 192);
-                                steps(depth).each(|_| {
-                                    let slot = ab.wait();
-                                    let (ta, tb) = slot.tiles();
-                                    acc.mma(&ta, &tb);
-                                    slot.release_after(&acc);
-                                });
-                                acc
+                    tiles.dealt(i as u32, 2, |_| ab.skip(depth)).each(|at| {
+                        let acc = turn.hold(|| {
+                            let acc = Acc::new(128, 192);
+                            steps(depth).each(|_| {
+                                let slot = ab.wait();
+                                let (ta, tb) = slot.tiles();
+                                acc.mma(&ta, &tb);
+                                slot.release_after(&acc);
                             });
-                            let y = acc.finish().map(silu);
-                            y.each_pair(|cell, [x, _]| {
-                                if_(cell.row.lt(64u32) & cell.col.lt(64u32), || {
-                                    out.whole().store(cell.row, cell.col, x.cast::<bf16>());
-                                });
+                            acc
+                        });
+                        let y = acc.finish().map(silu);
+                        y.each_pair(|cell, [x, _]| {
+                            if_(cell.row.lt(64u32) & cell.col.lt(64u32), || {
+                                out.whole().store(cell.row, cell.col, x.cast::<bf16>());
                             });
-                            fence_async();
-                            elect(|| {
-                                c.store(out.whole(), [at.n * 192, at.m * 128]);
-                                bulk_commit();
-                                bulk_wait_read(0);
-                            });
-                        },
-                    );
+                        });
+                        fence_async();
+                        elect(|| {
+                            c.store(out.whole(), [at.n * 192, at.m * 128]);
+                            bulk_commit();
+                            bulk_wait_read(0);
+                        });
+                    });
                 });
             }
         });

@@ -39,6 +39,7 @@ impl Acc {
                     "an accumulator has a multiple of 64 rows and a multiple of 8 columns up to 256, not {m} x {n}"
                 ),
             );
+            return Self::new(64, 8);
         }
         let (warps, width) = with(|s| {
             (
@@ -147,15 +148,7 @@ impl Acc {
     pub fn rescale(&self, by: &Rows) {
         let _at = here();
         with(|s| s.zero_sums(self.id));
-        if by.len() as u32 != self.m / 32 {
-            error(
-                "fragment-rows",
-                format!(
-                    "an accumulator of {} rows is rescaled by as many numbers, not by {}",
-                    self.m,
-                    by.len() * 32
-                ),
-            );
+        if !by.fit(Team::Warpgroup, self.m) {
             return;
         }
         for (i, &r) in self.regs.iter().enumerate() {

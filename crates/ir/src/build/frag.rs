@@ -20,6 +20,14 @@ pub enum Team {
 }
 
 impl Team {
+    /// Its name.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Team::Warpgroup => "warpgroup",
+            Team::Warp => "warp",
+        }
+    }
+
     /// Rows of a block.
     pub(super) const fn block(self) -> u32 {
         match self {
@@ -62,10 +70,19 @@ impl Frag {
         Self { team, m, n, values }
     }
 
-    /// `m` × `n` zeros in a warpgroup.
+    /// `m` × `n` zeros in a warpgroup: `m` a multiple of 64, `n` of 8.
     #[track_caller]
     pub fn zeros(m: u32, n: u32) -> Self {
         let _at = here();
+        if m == 0 || n == 0 || !m.is_multiple_of(64) || !n.is_multiple_of(8) {
+            error(
+                "fragment-shape",
+                format!(
+                    "a warpgroup's tile has a multiple of 64 rows and a multiple of 8 columns, not {m} x {n}"
+                ),
+            );
+            return Self::zeros(64, 8);
+        }
         let values = (0..m / 64 * n / 2).map(|_| 0.0f32.reg()).collect();
         Self::new(Team::Warpgroup, m, n, values)
     }
@@ -135,8 +152,13 @@ impl Frag {
             error(
                 "fragment-shape",
                 format!(
-                    "tiles of one shape are combined, not {} x {} with {} x {}",
-                    self.m, self.n, other.m, other.n
+                    "tiles of one shape are combined, not {} x {} of a {} with {} x {} of a {}",
+                    self.m,
+                    self.n,
+                    self.team.name(),
+                    other.m,
+                    other.n,
+                    other.team.name()
                 ),
             );
             return self;
@@ -149,16 +171,7 @@ impl Frag {
     #[track_caller]
     pub fn zip_rows(self, rows: &Rows, mut f: impl FnMut(Reg<f32>, Reg<f32>) -> Reg<f32>) -> Frag {
         let _at = here();
-        if rows.len() != self.row_slots() {
-            error(
-                "fragment-rows",
-                format!(
-                    "a tile of {} rows is combined with as many numbers: a lane holds {} of them, not {}",
-                    self.m,
-                    self.row_slots(),
-                    rows.len()
-                ),
-            );
+        if !rows.fit(self.team, self.m) {
             return self;
         }
         let values = self.values.iter().enumerate();

@@ -60,7 +60,7 @@ pub use korder::{ByWords, KOrder, Natural, Pairs, Quads};
 pub use math::*;
 pub use mma::{Fragment, MatrixPair, MatrixWord, Mixes, mma_sync, mma_sync_half};
 pub use operand::{Half, Left, Multiplied, RegBytes, RegOperand, Right, Transposed, Words};
-pub use order::{Order, TileAt, Tiles};
+pub use order::{DealtTiles, Order, TileAt, Tiles};
 pub use outbox::{Outbox, Stored};
 pub use pack::{Packed, Rounded};
 pub use partial::PartialTiles;

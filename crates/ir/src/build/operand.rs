@@ -187,7 +187,8 @@ impl<T: Multiplied, K: KOrder> Left<K> for RegOperand<T, K> {
     fn matrix(&self, row: u32, k: u32, ks: u32) -> MatrixA {
         let step = row / 64 * (self.k / ks) + k / ks;
         let at = 4 * step as usize;
-        MatrixA::Regs(self.regs[at..at + 4].to_vec())
+        // What was refused has none.
+        MatrixA::Regs(self.regs.get(at..at + 4).unwrap_or_default().to_vec())
     }
 }
 
@@ -197,25 +198,27 @@ fn seat() -> (Reg<u32>, Reg<u32>) {
     ((warp_in_role() & 3) * 16, lane_id())
 }
 
-impl<T: Half, K: KOrder> RegOperand<T, K> {
-    /// Reads a tile of m × k from shared memory (`ldmatrix`).
+impl<T: Multiplied<Word: MatrixWord>, K: KOrder> RegOperand<T, K> {
+    /// Reads a tile of m × k from shared memory (`ldmatrix`, which takes 16
+    /// bytes of a row for whatever they are).
     #[track_caller]
     pub fn load(from: &TileRef<T, K>) -> Self {
         let _at = here();
         let (m, k) = (from.rows(), from.cols());
-        if !whole("a register operand", m, k) {
+        let half = 16 / T::DTYPE.bytes() as u32;
+        if !whole("a register operand", m, k, 2 * half) {
             return Self::new(m, k, Vec::new());
         }
         let (warp, lane) = seat();
-        let (row, col) = (warp + (lane & 15), (lane >> 4) * 8);
-        let steps = (0..m)
-            .step_by(64)
-            .flat_map(|r| (0..k).step_by(16).map(move |k| (r, k)));
-        let regs = steps.flat_map(|(r, k)| {
-            let words: [Reg<T::Pair>; 4] = from.load_matrix(row + r, col + k, false);
-            words.map(|w| w.id())
-        });
-        Self::new(m, k, regs.collect())
+        let (row, col) = (warp + (lane & 15), (lane >> 4) * half);
+        let mut regs = Vec::new();
+        for r in (0..m).step_by(64) {
+            for k in (0..k).step_by(2 * half as usize) {
+                let words: [Reg<T::Word>; 4] = from.load_matrix(row + r, col + k, false);
+                regs.extend(words.map(|w| w.id()));
+            }
+        }
+        Self::new(m, k, regs)
     }
 }
 
@@ -251,7 +254,7 @@ impl<K: ByWords> RegBytes<K> {
                 format!("a tile of bytes is decoded, not of {}", U::DTYPE),
             );
         }
-        if !whole("a decoded operand", m, k) {
+        if !whole("a decoded operand", m, k, 16) {
             return Self::new(m, k, Vec::new());
         }
         let (warp, lane) = seat();
@@ -305,14 +308,14 @@ impl<K: ByWords> Carry for RegBytes<K> {
     }
 }
 
-/// Refuses what is not made of 64 × 16 blocks.
+/// Refuses what is not made of blocks of 64 × `step`.
 #[track_caller]
-fn whole(what: &str, m: u32, k: u32) -> bool {
-    let fine = m.is_multiple_of(64) && k.is_multiple_of(16) && m > 0 && k > 0;
+fn whole(what: &str, m: u32, k: u32, step: u32) -> bool {
+    let fine = m.is_multiple_of(64) && k.is_multiple_of(step) && m > 0 && k > 0;
     if !fine {
         error(
             "operand-shape",
-            format!("{what} has a multiple of 64 rows and of 16 columns, not {m} x {k}"),
+            format!("{what} has a multiple of 64 rows and of {step} columns, not {m} x {k}"),
         );
     }
     fine
@@ -411,5 +414,17 @@ impl<T: Element> Right<Natural> for Slot<Tile<T>, Reading> {
     }
     fn part(&self, mn: u32, mns: u32, k: u32, ks: u32) -> (View, Major) {
         Right::<Natural>::part(&self.tiles(), mn, mns, k, ks)
+    }
+}
+
+impl<T: Element> Left<Natural> for Slot<Tile<T>, Reading> {
+    fn dtype(&self) -> DType {
+        T::DTYPE
+    }
+    fn shape(&self) -> (u32, u32) {
+        Right::<Natural>::shape(&self.tiles())
+    }
+    fn matrix(&self, row: u32, k: u32, ks: u32) -> MatrixA {
+        Left::<Natural>::matrix(&self.tiles(), row, k, ks)
     }
 }

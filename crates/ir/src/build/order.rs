@@ -116,16 +116,40 @@ impl Tiles {
 
     /// Of the tiles of this CTA, those that role `who` of `of` takes in turn;
     /// `skip` runs for the others.
+    pub fn dealt<F: FnOnce(TileAt)>(self, who: u32, of: u32, skip: F) -> DealtTiles<F> {
+        let tiles = self;
+        DealtTiles {
+            tiles,
+            who,
+            of,
+            skip,
+        }
+    }
+}
+
+/// The tiles that one role takes of several.
+#[derive(Clone, Copy, Debug)]
+#[must_use = "nothing runs until `each`"]
+pub struct DealtTiles<F> {
+    tiles: Tiles,
+    who: u32,
+    of: u32,
+    skip: F,
+}
+
+impl<F: FnOnce(TileAt)> DealtTiles<F> {
+    /// Runs `body` for each.
     #[track_caller]
-    pub fn dealt(self, who: u32, of: u32, skip: impl Fn(TileAt), body: impl FnOnce(TileAt)) {
+    pub fn each(self, body: impl FnOnce(TileAt)) {
         let _at = here();
+        let tiles = self.tiles;
         let turn = Var::new(0u32);
-        range(cta_id(), self.count).by(grid_ctas()).each(|i| {
+        range(cta_id(), tiles.count).by(grid_ctas()).each(|i| {
             let now = turn.get();
-            let tile = self.at(i);
-            if_else(now.eq(who), || body(tile), || skip(tile));
+            let tile = tiles.at(i);
+            if_else(now.eq(self.who), || body(tile), || (self.skip)(tile));
             let next = now + 1;
-            turn.set(select(next.eq(of), 0u32, next));
+            turn.set(select(next.eq(self.of), 0u32, next));
         });
     }
 }

@@ -78,9 +78,15 @@ impl<T: Stored> Outbox<T> {
     pub fn send<const R: usize>(self, tile: &Frag, map: Map, coords: impl Coords<R>) {
         let _at = here();
         let width = self.tile.layout.cols;
-        self.post(tile.rows(), tile.cols(), map, coords, |first, to| {
-            T::store(&tile.slice(first..first + width), to);
-        });
+        self.post(
+            tile,
+            (tile.rows(), tile.cols()),
+            map,
+            coords,
+            |first, to| {
+                T::store(&tile.slice(first..first + width), to);
+            },
+        );
     }
 
     /// As [`send`](Self::send), with rows and columns exchanged: the outbox has
@@ -95,17 +101,17 @@ impl<T: Stored> Outbox<T> {
             self.refuse(tile.cols(), tile.rows(), map);
             return;
         }
-        self.post(tile.cols(), tile.rows(), map, coords, |_, to| {
+        self.post(tile, (tile.cols(), tile.rows()), map, coords, |_, to| {
             tile.store_transposed(to);
         });
     }
 
-    /// Sends `rows` × `cols`, part by part: `store` writes the part from a column on.
+    /// Sends a tile as `rows` × `cols`, part by part: `store` writes the part from a column on.
     #[track_caller]
     fn post<const R: usize>(
         self,
-        rows: u32,
-        cols: u32,
+        tile: &Frag,
+        (rows, cols): (u32, u32),
         map: Map,
         coords: impl Coords<R>,
         store: impl Fn(u32, &TileRef<T>),
@@ -113,7 +119,9 @@ impl<T: Stored> Outbox<T> {
         let (box_rows, width) = (self.tile.layout.rows, self.tile.layout.cols);
         let box_cols = map.bytes() / (box_rows * self.tile.layout.element).max(1);
         let boxed = box_cols > 0 && width.is_multiple_of(box_cols);
-        if R == 0 || rows != box_rows || !cols.is_multiple_of(width) || !boxed {
+        // A warp's tile is the warp's: a role of several has as many.
+        let once = tile.values().len() as u32 * role_threads() == rows * cols;
+        if R == 0 || rows != box_rows || !cols.is_multiple_of(width) || !boxed || !once {
             self.refuse(rows, cols, map);
             return;
         }
@@ -149,10 +157,11 @@ impl<T: Stored> Outbox<T> {
         error(
             "outbox-shape",
             format!(
-                "an outbox of {} x {}, copied in boxes of {} bytes, takes tiles of as many rows and a multiple of its columns, not {rows} x {cols}",
+                "an outbox of {} x {}, copied in boxes of {} bytes, takes tiles of as many rows and a multiple of its columns, one of the whole role; not {rows} x {cols} in {} warps",
                 self.tile.layout.rows,
                 self.tile.layout.cols,
                 map.bytes(),
+                role_threads() / 32,
             ),
         );
     }

@@ -89,12 +89,14 @@ struct End {
     arrivals: u32,
     stage: Var<u32>,
     parity: Var<u32>,
-    /// Tiles of the slot in hand were touched by generic accesses.
+    /// Tiles of the slots in hand were touched by generic accesses.
     generic: bool,
-    /// Lanes have copied into tiles of the slot in hand.
+    /// Lanes have copied into tiles of the slots in hand.
     copied: bool,
     /// Is a slot handed on by every thread, after its copies? `None`: none was yet.
     after_copies: Option<bool>,
+    /// Slots in hand.
+    in_hand: u32,
 }
 
 /// A slot whose release waits for a wgmma group.
@@ -103,6 +105,10 @@ pub(super) struct Held {
     pub(super) acc: u32,
     pub(super) stage: Var<u32>,
     pub(super) any: Var<bool>,
+    /// Its tiles were touched by generic accesses.
+    pub(super) generic: bool,
+    /// Groups committed when it was last held: none after these reads it.
+    pub(super) groups: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -461,6 +467,7 @@ impl<L: RingTiles> Ring<L> {
                 generic: false,
                 copied: false,
                 after_copies: None,
+                in_hand: 0,
             };
             s.rings[self.index].ends(side).roles.push(end);
             Some(end)
@@ -488,7 +495,7 @@ impl<L: RingTiles> Ring<L> {
             None => (0u32.reg(), 0u32.reg()),
         };
         let made = with(|s| {
-            s.rings[self.index].mark(side, s.role, false);
+            s.rings[self.index].take(side, s.role);
             Some(s.author(frame))
         });
         let width = end.map_or(Width::Role, |e| e.width);
@@ -505,7 +512,12 @@ impl<L: RingTiles> Ring<L> {
         width: Width,
         made: Option<Frame>,
     ) -> Slot<L, S> {
-        let (scope, groups) = with(|s| (s.blocks.last().map_or(0, |b| b.scope), s.groups()));
+        let (scope, groups) = with(|s| {
+            if let Some(e) = s.rings[self.index].end_of(side, s.role) {
+                e.in_hand += 1;
+            }
+            (s.blocks.last().map_or(0, |b| b.scope), s.groups())
+        });
         Slot {
             ring: self,
             side,
@@ -526,14 +538,17 @@ impl<L: RingTiles> Ring<L> {
 }
 
 impl RingState {
-    /// Notes whether the role's slot in hand was touched by generic accesses.
-    fn mark(&mut self, side: Side, role: Option<RoleId>, generic: bool) {
-        for e in &mut self.ends(side).roles {
-            if Some(e.role) == role {
-                e.generic = generic;
-                // In a slot just taken nothing is.
-                e.copied &= generic;
-            }
+    /// Notes that the role takes another slot: in the first one in hand nothing was touched yet.
+    fn take(&mut self, side: Side, role: Option<RoleId>) {
+        if let Some(e) = self.end_of(side, role).filter(|e| e.in_hand == 0) {
+            (e.generic, e.copied) = (false, false);
+        }
+    }
+
+    /// Notes that a slot is no longer in hand.
+    pub(super) fn let_go(&mut self, side: Side, role: Option<RoleId>) {
+        if let Some(e) = self.end_of(side, role) {
+            e.in_hand = e.in_hand.saturating_sub(1);
         }
     }
 
@@ -576,8 +591,11 @@ pub(crate) fn generic_use(tile: TileId) {
     with(|s: &mut State| {
         let role = s.role;
         for ring in s.rings.iter_mut().filter(|r| r.tiles.contains(&tile)) {
-            ring.mark(Side::Produce, role, true);
-            ring.mark(Side::Consume, role, true);
+            for side in [Side::Produce, Side::Consume] {
+                if let Some(e) = ring.end_of(side, role) {
+                    e.generic = true;
+                }
+            }
         }
     });
 }

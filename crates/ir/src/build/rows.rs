@@ -27,9 +27,27 @@ impl Rows {
         Self::new(Team::Warpgroup, values)
     }
 
-    /// Numbers held by each lane.
-    pub(super) fn len(&self) -> usize {
-        self.values.len()
+    /// Rows.
+    fn rows(&self) -> u32 {
+        self.values.len() as u32 / 2 * self.team.block()
+    }
+
+    /// Are they the rows of such a tile? Refuses them otherwise.
+    #[track_caller]
+    pub(super) fn fit(&self, team: Team, m: u32) -> bool {
+        let fine = (self.team, self.rows()) == (team, m);
+        if !fine {
+            error(
+                "fragment-rows",
+                format!(
+                    "{m} rows of a {} are combined with as many numbers of its own, not with {} of a {}",
+                    team.name(),
+                    self.rows(),
+                    self.team.name()
+                ),
+            );
+        }
+        fine
     }
 
     /// The number of the row of value `i` of a tile with `n` columns.
@@ -49,15 +67,7 @@ impl Rows {
     #[track_caller]
     pub fn zip(&self, other: &Rows, mut f: impl FnMut(Reg<f32>, Reg<f32>) -> Reg<f32>) -> Rows {
         let _at = here();
-        if (self.team, self.len()) != (other.team, other.len()) {
-            error(
-                "fragment-rows",
-                format!(
-                    "rows of one tile are combined, not {} with {} per lane",
-                    self.len(),
-                    other.len()
-                ),
-            );
+        if !other.fit(self.team, self.rows()) {
             return self.clone();
         }
         let pairs = self.values.iter().zip(&other.values);

@@ -57,10 +57,14 @@ impl<L: RingTiles, S> Deref for Slot<L, S> {
 
 impl<L: RingTiles, S> Drop for Slot<L, S> {
     fn drop(&mut self) {
+        let (made, index, side) = (self.made, self.ring.index, self.side);
+        with(|s| {
+            let role = s.role;
+            s.rings[index].let_go(side, role);
+        });
         if self.used.get() || std::thread::panicking() {
             return;
         }
-        let (made, index, side) = (self.made, self.ring.index, self.side);
         with(|s| {
             let name = &s.rings[index].name;
             let what = match side {
@@ -345,32 +349,39 @@ impl<L: RingTiles> Slot<L, Reading> {
         let _at = here();
         self.used.set(true);
         let (index, id) = (self.ring.index, acc.id());
+        let generic = self.is_generic();
+        if generic {
+            fence_async();
+        }
         let known = with(|s| {
-            let held = s.rings[index]
-                .held
-                .iter()
-                .find(|h| Some(h.role) == s.role && h.acc == id);
-            held.map(|h| (h.stage, h.any))
+            let groups = s.groups();
+            let mut held = s.rings[index].held.iter_mut();
+            let held = held.find(|h| Some(h.role) == s.role && h.acc == id)?;
+            held.generic |= generic;
+            held.groups = groups;
+            Some((held.stage, held.any, held.generic))
         });
-        let (stage, any) = known.unwrap_or_else(|| {
-            let held = (Var::carried(0u32), Var::carried(false));
+        let (stage, any, generic) = known.unwrap_or_else(|| {
+            let (stage, any) = (Var::carried(0u32), Var::carried(false));
             with(|s| {
-                let role = s.role?;
+                let (role, groups) = (s.role?, s.groups());
                 s.rings[index].held.push(Held {
                     role,
                     acc: id,
-                    stage: held.0,
-                    any: held.1,
+                    stage,
+                    any,
+                    generic,
+                    groups,
                 });
                 Some(())
             });
-            held
+            (stage, any, generic)
         });
         // The groups of this step may stay in flight; those of the step before are done.
         let pending = with(|s| s.groups_since(self.groups));
         emit(WgmmaWait { pending });
         if_(any.get(), || {
-            self.give_back(stage.get().operand(), false);
+            self.give_back(stage.get().operand(), generic);
         });
         stage.set(self.stage);
         any.set(true);
@@ -399,6 +410,18 @@ impl<L: RingTiles> Slot<L, Reading> {
     }
 }
 
+impl<L: RingTiles> Slot<L, Reading> {
+    /// Leaves this round: what it read is fenced here, as the round that
+    /// releases the slot cannot know of it.
+    #[track_caller]
+    fn carry(&self) {
+        self.used.set(true);
+        if self.is_generic() {
+            fence_async();
+        }
+    }
+}
+
 /// A slot on its way from one round of a loop to the next.
 #[derive(Debug)]
 pub struct CarriedSlot<L> {
@@ -416,7 +439,7 @@ impl<L: RingTiles> Carry for Slot<L, Reading> {
 
     #[track_caller]
     fn open(self) -> CarriedSlot<L> {
-        self.used.set(true);
+        self.carry();
         CarriedSlot {
             ring: self.ring,
             made: self.made,
@@ -435,7 +458,7 @@ impl<L: RingTiles> Carry for Slot<L, Reading> {
 
     #[track_caller]
     fn store(c: &CarriedSlot<L>, value: Self) {
-        value.used.set(true);
+        value.carry();
         c.stage.set(value.stage);
         c.parity.set(value.parity);
     }
@@ -541,13 +564,14 @@ pub(crate) fn release_held(acc: u32) {
                 r.held
                     .iter()
                     .filter(|h| Some(h.role) == role && h.acc == acc)
-                    .map(|h| (r.empty, r.spread, h.stage, h.any))
+                    .map(|h| (r.empty, r.spread, h.stage, h.any, h.generic))
             })
             .collect()
     });
-    for (empty, spread, stage, any) in held {
+    for (empty, spread, stage, any, generic) in held {
         if_(any.get(), || {
-            give_back(empty, stage.get().operand(), Width::Role, spread, false);
+            let stage = stage.get().operand();
+            give_back(empty, stage, Width::Role, spread, generic);
         });
         any.set(false);
     }

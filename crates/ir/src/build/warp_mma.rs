@@ -2,7 +2,7 @@
 
 use super::frag::{Frag, Team};
 use super::mma::{Mixes, mma_sync};
-use super::operand::Half;
+use super::operand::Multiplied;
 use super::reg::{Coord, Reg, Value};
 use super::state::{error, here};
 use super::tile::{TileRef, add};
@@ -18,6 +18,7 @@ impl Frag {
                 "warp-tile-shape",
                 format!("a warp's tile has multiples of 16 rows and columns, not {m} x {n}"),
             );
+            return Self::warp_zeros(16, 16);
         }
         let values = (0..m / 16 * n / 2).map(|_| 0.0f32.reg()).collect();
         Frag::new(Team::Warp, m, n, values)
@@ -27,23 +28,23 @@ impl Frag {
     /// from `a_row` on as the tile has rows, as many of `b` from `b_row` on as
     /// it has columns, over all columns of both.
     #[track_caller]
-    pub fn mma_sync<T: Half>(
+    pub fn mma_sync<T: Multiplied<Word: Mixes<T::Word>>>(
         self,
         a: &TileRef<T>,
         a_row: impl Coord,
         b: &TileRef<T>,
         b_row: impl Coord,
-    ) -> Frag
-    where
-        T::Pair: Mixes<T::Pair>,
-    {
+    ) -> Frag {
         let _at = here();
         let (m, n, k) = (self.rows(), self.cols(), a.cols());
-        if self.team() != Team::Warp || b.cols() != k || !k.is_multiple_of(16) {
+        // 16 bytes of a row, of any type, are one row of a matrix.
+        let half = 16 / T::DTYPE.bytes() as u32;
+        if self.team() != Team::Warp || b.cols() != k || !k.is_multiple_of(2 * half) {
             error(
                 "warp-product-shape",
                 format!(
-                    "a warp's tile takes products over the same multiple of 16 columns, not of {} x {k} and {} x {}",
+                    "a warp's tile takes products over the same multiple of {} columns, not of {} x {k} and {} x {}",
+                    2 * half,
                     a.rows(),
                     b.rows(),
                     b.cols()
@@ -54,12 +55,12 @@ impl Frag {
         // Lane l names a row of one of four 8 × 8 matrices: of A the upper and
         // lower left, then right; of B the left and right of 8 rows, then of the next 8.
         let lane = lane_id();
-        let (a_row, a_col) = (add(a_row.coord(), 0) + (lane & 15), (lane >> 4) * 8);
+        let (a_row, a_col) = (add(a_row.coord(), 0) + (lane & 15), (lane >> 4) * half);
         let b_row = add(b_row.coord(), 0) + ((lane >> 4) * 8 + (lane & 7));
-        let b_col = ((lane >> 3) & 1) * 8;
+        let b_col = ((lane >> 3) & 1) * half;
         let mut sums = self.values().to_vec();
-        for k in (0..k).step_by(16) {
-            let a: Vec<[Reg<T::Pair>; 4]> = (0..m)
+        for k in (0..k).step_by(2 * half as usize) {
+            let a: Vec<[Reg<T::Word>; 4]> = (0..m)
                 .step_by(16)
                 .map(|r| a.load_matrix(a_row + r, a_col + k, false))
                 .collect();

@@ -56,56 +56,53 @@ fn attention(d: u32, stages: u32) -> Result<Kernel, BuildErrors> {
             });
         });
 
-        for part in 0..2 {
-            let outbox = k.outbox::<bf16>(&format!("o{part}"), 1, 64, d);
-            k.role(&format!("math{part}"))
-                .warpgroups(1)
-                .registers(240)
-                .body(|| {
-                    let first = first + part * 64;
-                    let q_slot = q_ring.wait();
-                    let q = q_slot.slice(part * 64..(part + 1) * 64, 0..d);
-                    let o = Acc::new(64, d);
+        for (part, who) in (0..).zip(["upper", "lower"]) {
+            let outbox = k.outbox::<bf16>(who, 1, 64, d);
+            k.role(who).warpgroups(1).registers(240).body(|| {
+                let first = first + part * 64;
+                let q_slot = q_ring.wait();
+                let q = q_slot.slice(part * 64..part * 64 + 64, 0..d);
+                let o = Acc::new(64, d);
 
-                    // On the diagonal: scores, their maxima, and what they weigh.
+                // On the diagonal: scores, their maxima, and what they weigh.
+                let keys_slot = k_ring.wait();
+                let s = Acc::new(64, KEYS);
+                s.mma(&q, &keys_slot);
+                let s = s.finish();
+                keys_slot.release();
+                let diagonal = (blocks - 1) * KEYS;
+                let seen = |at: Cell| (diagonal + at.col).lt(keys.min(first + at.row + 1));
+                let s = s.keep(seen, f32::NEG_INFINITY);
+                let max = s.row_max();
+                let p = s.zip_rows(&max, |s, max| exp2((s - max) * scale));
+                let sum = p.row_parts(|x, y| x + y);
+
+                let start = (p.operand::<bf16>(), v_ring.wait(), max, sum);
+                let rest = steps(blocks - 1);
+                let (p, values, _, sum) = rest.fold(start, |_, (p, values, max, sum)| {
                     let keys_slot = k_ring.wait();
                     let s = Acc::new(64, KEYS);
-                    s.mma(&q, &keys_slot);
+                    s.mma(&q, &keys_slot); // this block's scores,
+                    o.mma(&p, &values.t()); // and beside them the last block's values
                     let s = s.finish();
                     keys_slot.release();
-                    let diagonal = (blocks - 1) * KEYS;
-                    let seen = |at: Cell| (diagonal + at.col).lt(keys.min(first + at.row + 1));
-                    let s = s.keep(seen, f32::NEG_INFINITY);
-                    let max = s.row_max();
-                    let p = s.zip_rows(&max, |s, max| exp2((s - max) * scale));
-                    let sum = p.row_parts(|x, y| x + y);
-
-                    let start = (p.operand::<bf16>(), v_ring.wait(), max, sum);
-                    let (p, values, _, sum) =
-                        steps(blocks - 1).fold(start, |_, (p, values, max, sum)| {
-                            let keys_slot = k_ring.wait();
-                            let s = Acc::new(64, KEYS);
-                            s.mma(&q, &keys_slot); // this block's scores,
-                            o.mma(&p, &values.t()); // and beside them the last block's values
-                            let s = s.finish();
-                            keys_slot.release();
-                            let top = max.zip(&s.row_max(), |x, y| x.max(y));
-                            let shrink = max.zip(&top, |old, new| exp2((old - new) * scale));
-                            let p = s.zip_rows(&top, |s, max| exp2((s - max) * scale));
-                            let sum = sum.zip(&shrink, |sum, by| sum * by);
-                            let sum = sum.zip(&p.row_parts(|x, y| x + y), |x, y| x + y);
-                            o.wait();
-                            values.release();
-                            o.rescale(&shrink);
-                            (p.operand(), v_ring.wait(), top, sum)
-                        });
-                    o.mma(&p, &values.t());
-                    let o = o.finish();
+                    let top = max.zip(&s.row_max(), |x, y| x.max(y));
+                    let shrink = max.zip(&top, |old, new| exp2((old - new) * scale));
+                    let p = s.zip_rows(&top, |s, max| exp2((s - max) * scale));
+                    let sum = sum.zip(&shrink, |sum, by| sum * by);
+                    let sum = sum.zip(&p.row_parts(|x, y| x + y), |x, y| x + y);
+                    o.wait();
                     values.release();
-                    q_slot.release();
-                    let sum = sum.across(|x, y| x + y);
-                    outbox.send(&o.rescale(&sum.map(recip)), out, (0u32, first, head));
+                    o.rescale(&shrink);
+                    (p.operand(), v_ring.wait(), top, sum)
                 });
+                o.mma(&p, &values.t());
+                let o = o.finish();
+                values.release();
+                q_slot.release();
+                let sum = sum.across(|x, y| x + y);
+                outbox.send(&o.rescale(&sum.map(recip)), out, (0u32, first, head));
+            });
         }
     })
 }

@@ -46,25 +46,20 @@ fn ping_pong(c: Config) -> Result<Kernel, BuildErrors> {
             });
         });
 
-        for (i, who) in ["ping", "pong"].into_iter().enumerate() {
-            let outbox = k.outbox::<bf16>(&format!("{who}.out"), 2, c.bm, 64);
+        for (i, who) in (0..).zip(["ping", "pong"]) {
+            let outbox = k.outbox::<bf16>(who, 2, c.bm, 64);
             k.role(who).warpgroups(1).registers(232).body(|| {
-                tiles.dealt(
-                    i as u32,
-                    2,
-                    |_| ab.skip(depth),
-                    |tile| {
-                        let acc = Acc::new(c.bm, c.bn);
-                        turn.hold(|| {
-                            steps(depth).each(|_| {
-                                let slot = ab.wait();
-                                acc.mma(&slot.0, &slot.1);
-                                slot.release_after(&acc);
-                            });
+                tiles.dealt(i, 2, |_| ab.skip(depth)).each(|tile| {
+                    let acc = Acc::new(c.bm, c.bn);
+                    turn.hold(|| {
+                        steps(depth).each(|_| {
+                            let slot = ab.wait();
+                            acc.mma(&slot.0, &slot.1);
+                            slot.release_after(&acc);
                         });
-                        outbox.send(&acc.finish(), out, [tile.n * c.bn, tile.m * c.bm]);
-                    },
-                );
+                    });
+                    outbox.send(&acc.finish(), out, [tile.n * c.bn, tile.m * c.bm]);
+                });
             });
         }
     })

@@ -5,6 +5,17 @@ use crate::layout::Swizzle;
 use crate::machine::{Fault, SharedAt};
 use crate::ops::bulk::Reduction;
 use crate::tensor_map::{MapMode, TensorMapValue};
+use crate::types::DType;
+
+/// What a load through a tf32 map makes of an f32: rounded to nearest even,
+/// one NaN for all. Stores leave the bits as they are. Both as an H200 does it.
+pub(super) fn to_tf32(x: u32) -> u32 {
+    match x & 0x7fff_ffff {
+        0x7f80_0001.. => 0x7fff_e000,
+        0x7f80_0000 => x,
+        _ => (x + 0xfff + (x >> 13 & 1)) & !0x1fff,
+    }
+}
 
 /// Which way a copy goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -206,6 +217,11 @@ impl TensorJob {
                 Span::Global(part.global, part.len),
                 &mut line[first..first + len],
             )?;
+            if self.map.decl.dtype == DType::Tf32 {
+                for x in line.as_chunks_mut::<4>().0 {
+                    *x = to_tf32(u32::from_le_bytes(*x)).to_le_bytes();
+                }
+            }
             self.permute(row, |from, to| {
                 out[to..to + 16].copy_from_slice(&line[from..from + 16])
             });

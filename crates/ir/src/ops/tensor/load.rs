@@ -38,7 +38,7 @@ impl Instr for TensorLoad {
     const INFO: Info = Info {
         name: "tensor_load",
         ptx: "cp.async.bulk.tensor.{1d,2d,3d,4d,5d}.shared::cluster.global.{tile,im2col}.mbarrier::complete_tx::bytes{.multicast::cluster}{.L2::cache_hint}",
-        doc: "copies a box of a tensor to shared memory, counted by an mbarrier; zeros outside the tensor",
+        doc: "copies a box of a tensor to shared memory, counted by an mbarrier; zeros outside the tensor; a tf32 map rounds to nearest even",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {

@@ -511,3 +511,25 @@ fn legality() {
             .contains("not of a peer")
     );
 }
+
+/// As an H200 gave them.
+#[test]
+fn a_tf32_map_rounds_to_nearest_even() {
+    let seen = [
+        (0x3f80_0fff, 0x3f80_0000),
+        (0x3f80_1000, 0x3f80_0000),
+        (0x3f80_1001, 0x3f80_2000),
+        (0x3f81_3000, 0x3f81_4000),
+        (0xbf81_3000, 0xbf81_4000),
+        (0x0000_1000, 0),
+        (0x0000_1001, 0x0000_2000),
+        (0x007f_ffff, 0x0080_0000),
+        (0x7f7f_ffff, 0x7f80_0000),
+        (0xff80_0000, 0xff80_0000),
+        (0x7f80_0001, 0x7fff_e000),
+        (0xffc0_1234, 0x7fff_e000),
+    ];
+    for (x, want) in seen {
+        assert_eq!(super::job::to_tf32(x), want, "{x:#x}");
+    }
+}
