@@ -1,7 +1,9 @@
 //! What the builder refuses, and the lines it names.
 
+use half::{bf16, f16};
+use std::cell::Cell as Shared;
 use warpline_ir::build::*;
-use warpline_ir::{BuildErrors, Kernel};
+use warpline_ir::{Axis, BuildErrors, DType, E4m3, Kernel, MapMode, Swizzle, TensorMapDecl};
 
 /// The one error of a kernel: its code, its text, its line and the other line.
 #[track_caller]
@@ -206,6 +208,395 @@ fn declarations_that_cannot_be() {
         }),
         "cluster-size"
     );
+}
+
+#[test]
+fn a_slot_is_committed_one_way() {
+    let code = |body: fn(Ring<Tile<u32>>)| {
+        let e = Kernel::build("k", |k| {
+            let ring = k.ring("r", 2, |s| s.vector::<u32>(32));
+            k.role("fill").body(|| body(ring));
+            k.role("drain").body(|| ring.wait().release());
+        });
+        e.expect_err("wrong").errors[0].code
+    };
+    let both: fn(Ring<Tile<u32>>) = |ring| {
+        ring.acquire().commit();
+        ring.acquire().commit_after_copies();
+    };
+    assert_eq!(code(both), "slot-commit");
+    let stored: fn(Ring<Tile<u32>>) = |ring| {
+        let slot = ring.acquire();
+        slot.store(0u32, lane_id(), 1u32);
+        slot.commit_after_copies();
+    };
+    assert_eq!(code(stored), "slot-copies");
+}
+
+/// The line that must be named.
+#[derive(Default)]
+struct Mark(Shared<u32>);
+
+impl Mark {
+    /// The one after this call.
+    #[track_caller]
+    fn next_line(&self) {
+        self.0.set(std::panic::Location::caller().line() + 1);
+    }
+}
+
+/// The code of the one error of a kernel, which is at the line that was marked.
+#[track_caller]
+fn code(body: impl FnOnce(Builder, &Mark)) -> &'static str {
+    let mark = Mark::default();
+    let (code, text, at, _) = refused(|k| body(k, &mark));
+    assert_eq!(at, mark.0.get(), "the line of {code}: {text}");
+    code
+}
+
+/// As [`code`], inside a role of one warpgroup.
+#[track_caller]
+fn code_in_role(body: impl FnOnce(&Mark)) -> &'static str {
+    code(|k, mark| k.role("math").warpgroups(1).body(|| body(mark)))
+}
+
+/// As [`code`], inside a role of one warpgroup, with a tile of 64 × 64.
+#[track_caller]
+fn code_with_tile<T: warpline_ir::Element>(body: impl FnOnce(TileRef<T>, &Mark)) -> &'static str {
+    code(|k, mark| {
+        let tile = k.tile::<T>("tile", 64, 64).declare();
+        k.role("math")
+            .warpgroups(1)
+            .body(|| body(tile.whole(), mark));
+    })
+}
+
+#[test]
+fn accumulators_that_cannot_be() {
+    let c = code_in_role(|mark| {
+        mark.next_line();
+        Acc::new(64, 12).finish();
+    });
+    assert_eq!(c, "accumulator-shape");
+    let c = code(|k, mark| {
+        k.role("math").warps(2).body(|| {
+            mark.next_line();
+            Acc::new(64, 8).finish();
+        });
+    });
+    assert_eq!(c, "accumulator-role");
+    let c = code_in_role(|mark| {
+        elect(|| {
+            mark.next_line();
+            Acc::new(64, 8);
+        });
+    });
+    assert_eq!(c, "accumulator-role");
+}
+
+#[test]
+fn products_that_cannot_be() {
+    let c = code_with_tile::<f32>(|tile, mark| {
+        let acc = Acc::new(64, 64);
+        mark.next_line();
+        acc.mma(&tile, &tile);
+    });
+    assert_eq!(c, "mma-type");
+    let shapes: [fn(TileRef<bf16>, &Acc, &Mark); 3] = [
+        // Other rows than the accumulator has,
+        |tile, acc, mark| {
+            mark.next_line();
+            acc.mma(&tile, &tile.slice(0..32, 0..64));
+        },
+        // different K,
+        |tile, acc, mark| {
+            mark.next_line();
+            acc.mma(&tile, &tile.slice(0..64, 0..32));
+        },
+        // and a K that is no multiple of a step.
+        |tile, acc, mark| {
+            let part = tile.slice(0..64, 0..24);
+            mark.next_line();
+            acc.mma(&part, &part);
+        },
+    ];
+    for shape in shapes {
+        let c = code_with_tile(|tile, mark| shape(tile, &Acc::new(64, 64), mark));
+        assert_eq!(c, "mma-shape");
+    }
+}
+
+#[test]
+fn operands_that_cannot_be() {
+    let c = code_with_tile::<bf16>(|tile, mark| {
+        mark.next_line();
+        let _ = RegOperand::load(&tile.slice(0..32, 0..64));
+    });
+    assert_eq!(c, "operand-shape");
+    let c = code_in_role(|mark| {
+        let tile = Frag::zeros(64, 16);
+        mark.next_line();
+        let _ = tile.operand::<E4m3>();
+    });
+    assert_eq!(c, "operand-shape");
+    // A warp's tile is no operand of a warpgroup; what becomes of it does not panic.
+    let c = code_with_tile::<bf16>(|tile, mark| {
+        let (acc, a) = (Acc::new(64, 64), Frag::warp_zeros(64, 64));
+        mark.next_line();
+        let a = a.operand::<bf16>();
+        acc.mma(&a, &tile);
+    });
+    assert_eq!(c, "operand-shape");
+    let c = code_with_tile::<f16>(|tile, mark| {
+        mark.next_line();
+        let _ = RegBytes::load(&tile);
+    });
+    assert_eq!(c, "operand-bytes");
+}
+
+#[test]
+fn register_tiles_that_cannot_be() {
+    // What is wrong is not spread: functions of it are fine.
+    let c = code_in_role(|mark| {
+        mark.next_line();
+        let tile = Frag::zeros(64, 3);
+        tile.each_pair(|_, _| {});
+        tile.row_sum().each(|_, _| {});
+    });
+    assert_eq!(c, "fragment-shape");
+    let c = code(|k, mark| {
+        let tile = k.tile::<f32>("tile", 32, 8).declare();
+        k.role("math").warpgroups(1).body(|| {
+            mark.next_line();
+            let _ = Frag::load(&tile.whole());
+        });
+    });
+    assert_eq!(c, "fragment-shape");
+    let c = code_in_role(|mark| {
+        mark.next_line();
+        Frag::warp_zeros(16, 24).each_pair(|_, _| {});
+    });
+    assert_eq!(c, "warp-tile-shape");
+    let others: [fn() -> Frag; 2] = [|| Frag::zeros(64, 8), || Frag::warp_zeros(64, 16)];
+    for other in others {
+        let c = code_in_role(|mark| {
+            let (tile, other) = (Frag::zeros(64, 16), other());
+            mark.next_line();
+            let _ = tile.zip(&other, |x, y| x + y);
+        });
+        assert_eq!(c, "fragment-shape");
+    }
+    for (first, end) in [(0, 12), (4, 8), (8, 8), (8, 24)] {
+        let c = code_in_role(|mark| {
+            let tile = Frag::zeros(64, 16);
+            mark.next_line();
+            let _ = tile.slice(first..end);
+        });
+        assert_eq!(c, "fragment-slice");
+    }
+}
+
+#[test]
+fn rows_of_another_tile() {
+    let others: [fn() -> Rows; 2] = [
+        || Rows::splat(128, 1.0),
+        // As many numbers in a lane, but of other rows.
+        || Frag::warp_zeros(16, 16).row_sum(),
+    ];
+    for rows in others {
+        let c = code_in_role(|mark| {
+            let (tile, rows) = (Frag::zeros(64, 16), rows());
+            mark.next_line();
+            let _ = tile.rescale(&rows);
+        });
+        assert_eq!(c, "fragment-rows");
+        let c = code_in_role(|mark| {
+            let (acc, rows) = (Acc::new(64, 16), rows());
+            mark.next_line();
+            acc.rescale(&rows);
+        });
+        assert_eq!(c, "fragment-rows");
+        let c = code_in_role(|mark| {
+            let (mine, rows) = (Rows::splat(64, 1.0), rows());
+            mark.next_line();
+            let _ = mine.zip(&rows, |x, y| x + y);
+        });
+        assert_eq!(c, "fragment-rows");
+    }
+}
+
+#[test]
+fn stores_to_other_shapes() {
+    let c = code_with_tile::<f32>(|tile, mark| {
+        let sums = Frag::zeros(64, 32);
+        mark.next_line();
+        sums.store(&tile);
+    });
+    assert_eq!(c, "fragment-store");
+    let c = code_with_tile::<bf16>(|tile, mark| {
+        let sums = Frag::zeros(64, 32);
+        mark.next_line();
+        sums.store_transposed(&tile);
+    });
+    assert_eq!(c, "fragment-store");
+    let c = code_with_tile::<bf16>(|tile, mark| {
+        let sums = Frag::zeros(64, 8);
+        mark.next_line();
+        sums.store_matrix(&tile.slice(0..64, 0..8));
+    });
+    assert_eq!(c, "fragment-store");
+}
+
+#[test]
+fn products_of_warps_that_cannot_be() {
+    let c = code_with_tile::<bf16>(|tile, mark| {
+        let sums = Frag::zeros(64, 16);
+        mark.next_line();
+        let _ = sums.mma_sync(&tile, 0u32, &tile, 0u32);
+    });
+    assert_eq!(c, "warp-product-shape");
+    let c = code_with_tile::<bf16>(|tile, mark| {
+        let (sums, part) = (Frag::warp_zeros(16, 16), tile.slice(0..64, 0..32));
+        mark.next_line();
+        let _ = sums.mma_sync(&tile, 0u32, &part, 0u32);
+    });
+    assert_eq!(c, "warp-product-shape");
+}
+
+/// Boxes of `rows` × `cols` of f32, swizzled over 128 bytes.
+fn boxes(rows: u32, cols: u32) -> TensorMapDecl {
+    TensorMapDecl {
+        dtype: DType::F32,
+        tile: vec![cols, rows],
+        swizzle: Swizzle::B128,
+        mode: MapMode::Tiled,
+    }
+}
+
+#[test]
+fn tiles_that_do_not_fit_an_outbox() {
+    let tiles: [fn() -> Frag; 3] = [
+        // Other rows, part of its columns,
+        || Frag::zeros(128, 32),
+        || Frag::zeros(64, 40),
+        // and one for each warp of four.
+        || Frag::warp_zeros(64, 32),
+    ];
+    for tile in tiles {
+        let c = code(|k, mark| {
+            let out = k.tensor_map("out", boxes(64, 32));
+            let outbox = k.outbox::<f32>("out", 1, 64, 32);
+            k.role("math").warpgroups(1).body(|| {
+                let tile = tile();
+                mark.next_line();
+                outbox.send(&tile, out, [0, 0]);
+            });
+        });
+        assert_eq!(c, "outbox-shape");
+    }
+    // A box that the outbox is not made of.
+    let c = code(|k, mark| {
+        let out = k.tensor_map("out", boxes(48, 32));
+        let outbox = k.outbox::<f32>("out", 1, 64, 32);
+        k.role("math").warpgroups(1).body(|| {
+            let tile = Frag::zeros(64, 32);
+            mark.next_line();
+            outbox.send(&tile, out, [0, 0]);
+        });
+    });
+    assert_eq!(c, "outbox-shape");
+}
+
+#[test]
+fn an_outbox_of_two_roles() {
+    let c = code(|k, mark| {
+        let out = k.tensor_map("out", boxes(64, 32));
+        let outbox = k.outbox::<f32>("out", 1, 64, 32);
+        let send = || outbox.send(&Frag::zeros(64, 32), out, [0, 0]);
+        k.role("one").warpgroups(1).body(send);
+        k.role("two").warpgroups(1).body(|| {
+            let tile = Frag::zeros(64, 32);
+            mark.next_line();
+            outbox.send(&tile, out, [0, 0]);
+        });
+    });
+    assert_eq!(c, "outbox-role");
+}
+
+#[test]
+fn partial_tiles_of_another_shape() {
+    let partial = |tile: fn() -> Frag| {
+        code(|k, mark| {
+            let partials = k.partial_tiles("partials", 64, 16);
+            k.role("math").warpgroups(1).body(|| {
+                let tile = tile();
+                mark.next_line();
+                partials.give(cta_id(), &tile);
+            });
+        })
+    };
+    assert_eq!(partial(|| Frag::zeros(64, 8)), "partial-shape");
+    assert_eq!(partial(|| Frag::warp_zeros(64, 16)), "partial-shape");
+    let c = code(|k, mark| {
+        let partials = k.partial_tiles("partials", 64, 16);
+        k.role("math").warpgroups(1).body(|| {
+            let (place, sums) = (cta_id(), Frag::zeros(128, 16));
+            mark.next_line();
+            let _ = partials.add(place, sums);
+        });
+    });
+    assert_eq!(c, "partial-shape");
+}
+
+#[test]
+fn slots_of_peers_and_multicasts_that_were_not_declared() {
+    let c = code(|k, mark| {
+        k.cluster(2, 1, 1);
+        let ring = k.ring("rows", 2, |s| s.vector::<u32>(32));
+        k.role("fill").body(|| {
+            mark.next_line();
+            ring.acquire_at(1u32).commit();
+        });
+        k.role("take").body(|| ring.wait().release());
+    });
+    assert_eq!(c, "ring-across");
+    let multicast = |declared: bool, rows: u32| {
+        code(|k, mark| {
+            k.cluster(2, 1, 1);
+            let map = k.tensor_map("x", boxes(rows, 32));
+            let mut ring = k.ring("tiles", 2, |s| s.tile::<f32>(64, 32));
+            if declared {
+                ring = ring.multicast_along(Axis::X);
+            }
+            k.role("load").body(|| {
+                elect(|| {
+                    let slot = ring.acquire();
+                    mark.next_line();
+                    slot.load_multicast(map, slot.tiles(), [0, 0]);
+                    slot.commit();
+                });
+            });
+            k.role("take").body(|| ring.wait().release());
+        })
+    };
+    assert_eq!(multicast(false, 32), "ring-multicast");
+    assert_eq!(multicast(true, 64), "multicast-part");
+}
+
+#[test]
+fn a_slot_left_in_a_fold() {
+    let c = code(|k, mark| {
+        let ring = k.ring("rows", 2, |s| s.vector::<u32>(32));
+        k.role("fill").body(|| elect(|| ring.acquire().commit()));
+        k.role("take").body(|| {
+            mark.next_line();
+            let first = ring.wait();
+            // What the round before took is dropped.
+            let last = steps(2).fold(first, |_, _| ring.wait());
+            last.release();
+        });
+    });
+    assert_eq!(c, "slot-left");
 }
 
 #[test]

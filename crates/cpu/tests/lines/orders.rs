@@ -104,14 +104,9 @@ fn dealt_tiles_go_to_one_role_each() {
         let tiles = Order::Grouped(4).tiles(rows, cols);
         for who in 0..2 {
             k.role(["ping", "pong"][who as usize]).body(|| {
-                tiles.dealt(
-                    who,
-                    2,
-                    |_| {},
-                    |t| {
-                        elect(|| out.store(t.m * cols + t.n, cta_id() * 2 + who));
-                    },
-                );
+                tiles.dealt(who, 2, |_| {}).each(|t| {
+                    elect(|| out.store(t.m * cols + t.n, cta_id() * 2 + who));
+                });
             });
         }
     })

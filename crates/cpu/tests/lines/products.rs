@@ -1,9 +1,9 @@
 //! Matrix products: a loader, a ring and a warpgroup, against float64.
 
-use crate::harness::{Input, run, seeds, timings};
+use crate::harness::{Input, noise, round, run, seeds, timings};
 use half::{bf16, f16};
 use warpline_ir::build::*;
-use warpline_ir::{Element, Kernel, MapMode, Swizzle, TensorMapDecl};
+use warpline_ir::{DType, E4m3, E5m2, Element, Kernel, MapMode, Swizzle, TensorMapDecl, Tf32};
 
 fn map<T: Element>(cols: u32, rows: u32, swizzle: Swizzle) -> TensorMapDecl {
     TensorMapDecl {
@@ -14,24 +14,30 @@ fn map<T: Element>(cols: u32, rows: u32, swizzle: Swizzle) -> TensorMapDecl {
     }
 }
 
-/// `C[M, N] = A[M, K] · B[N, K]ᵀ` with tiles of 64 × n × 64.
+/// Elements in 128 bytes: K of a tile.
+fn bk<T: Element>() -> u32 {
+    128 / T::DTYPE.bytes() as u32
+}
+
+/// `C[M, N] = A[M, K] · B[N, K]ᵀ` with tiles of 64 × n × 128 bytes of K.
 fn gemm<T: Element>(bn: u32, stages: u32) -> Kernel {
+    let bk = bk::<T>();
     Kernel::build("gemm", |k| {
         let (m, n, kk) = (
             k.param::<u32>("m"),
             k.param::<u32>("n"),
             k.param::<u32>("k"),
         );
-        let a = k.tensor_map("a", map::<T>(64, 64, Swizzle::B128));
-        let b = k.tensor_map("b", map::<T>(64, bn, Swizzle::B128));
+        let a = k.tensor_map("a", map::<T>(bk, 64, Swizzle::B128));
+        let b = k.tensor_map("b", map::<T>(bk, bn, Swizzle::B128));
         let c = k.pointer::<f32>("c");
-        let ab = k.ring("ab", stages, |s| (s.tile::<T>(64, 64), s.tile::<T>(bn, 64)));
+        let ab = k.ring("ab", stages, |s| (s.tile::<T>(64, bk), s.tile::<T>(bn, bk)));
         let tiles = Order::Grouped(4).tiles(m.div_ceil(64), n.div_ceil(bn));
 
         k.role("math").warpgroups(1).body(|| {
             tiles.each(|tile| {
                 let acc = Acc::new(64, bn);
-                steps(kk.div_ceil(64)).each(|_| {
+                steps(kk.div_ceil(bk)).each(|_| {
                     let slot = ab.wait();
                     acc.mma(&slot.0, &slot.1);
                     slot.release_after(&acc);
@@ -48,10 +54,10 @@ fn gemm<T: Element>(bn: u32, stages: u32) -> Kernel {
         k.role("load").warps(4).body(|| {
             elect(|| {
                 tiles.each(|tile| {
-                    steps(kk.div_ceil(64)).each(|ks| {
+                    steps(kk.div_ceil(bk)).each(|ks| {
                         let slot = ab.acquire();
-                        slot.load(a, slot.0, [ks * 64, tile.m * 64]);
-                        slot.load(b, slot.1, [ks * 64, tile.n * bn]);
+                        slot.load(a, slot.0, [ks * bk, tile.m * 64]);
+                        slot.load(b, slot.1, [ks * bk, tile.n * bn]);
                         slot.commit();
                     });
                 });
@@ -61,52 +67,36 @@ fn gemm<T: Element>(bn: u32, stages: u32) -> Kernel {
     .expect("a fine kernel")
 }
 
-/// A few thousand numbers in −1…1 that every run draws alike.
-fn noise(len: usize, seed: u32) -> Vec<f32> {
-    let mut x = seed.wrapping_mul(2_654_435_761).wrapping_add(12345);
-    (0..len)
-        .map(|_| {
-            x = x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            (x >> 8) as f32 / (1 << 23) as f32 - 1.0
-        })
-        .collect()
-}
-
-/// Rounds to a 16-bit type: its bytes and its values.
-fn round<T: Element>(x: &[f32]) -> (Vec<u8>, Vec<f64>) {
-    let one = |&x: &f32| match T::DTYPE {
-        warpline_ir::DType::F16 => {
-            let h = f16::from_f32(x);
-            (h.to_bits(), h.to_f64())
-        }
-        _ => {
-            let h = bf16::from_f32(x);
-            (h.to_bits(), h.to_f64())
-        }
+/// The bytes in global memory, and the values that copies bring: tf32 is
+/// rounded to nearest even on the way.
+fn brought<T: Element>(x: &[f32]) -> (Vec<u8>, Vec<f64>) {
+    let (bytes, values) = round::<T>(x);
+    let nearest = |x: &f32| {
+        let (bits, odd) = (x.to_bits(), x.to_bits() >> 13 & 1);
+        f64::from(f32::from_bits((bits + 0xfff + odd) & !Tf32::UNUSED))
     };
-    let all: Vec<(u16, f64)> = x.iter().map(one).collect();
-    (
-        all.iter().flat_map(|x| x.0.to_le_bytes()).collect(),
-        all.iter().map(|x| x.1).collect(),
-    )
+    match T::DTYPE {
+        DType::Tf32 => (bytes, x.iter().map(nearest).collect()),
+        _ => (bytes, values),
+    }
 }
 
 fn check<T: Element>(bn: u32, stages: u32, shape: [usize; 3], grid: u32, few: u64) {
     let [m, n, k] = shape;
     let kernel = gemm::<T>(bn, stages);
-    let (a_bytes, a) = round::<T>(&noise(m * k, 1));
-    let (b_bytes, b) = round::<T>(&noise(n * k, 2));
+    let (a_bytes, a) = brought::<T>(&noise(m * k, 1));
+    let (b_bytes, b) = brought::<T>(&noise(n * k, 2));
     let inputs = [
         Input::U32(m as u32),
         Input::U32(n as u32),
         Input::U32(k as u32),
         Input::Map(
-            map::<T>(64, 64, Swizzle::B128),
+            map::<T>(bk::<T>(), 64, Swizzle::B128),
             a_bytes,
             vec![k as u64, m as u64],
         ),
         Input::Map(
-            map::<T>(64, bn, Swizzle::B128),
+            map::<T>(bk::<T>(), bn, Swizzle::B128),
             b_bytes,
             vec![k as u64, n as u64],
         ),
@@ -155,6 +145,15 @@ fn the_widest_tile() {
     check::<bf16>(256, 2, [64, 256, 128], 1, seeds(1));
 }
 
+#[test]
+fn every_type() {
+    check::<Tf32>(64, 2, [64, 64, 96], 1, seeds(2));
+    check::<Tf32>(200, 2, [70, 204, 52], 2, seeds(1));
+    check::<E4m3>(64, 2, [64, 64, 384], 1, seeds(2));
+    check::<E4m3>(8, 3, [66, 12, 272], 2, seeds(1));
+    check::<E5m2>(24, 2, [64, 24, 256], 1, seeds(2));
+}
+
 /// The epilogue through shared memory: stmatrix, proxy fence, TMA store.
 #[test]
 fn an_epilogue_through_shared_memory() {
@@ -173,7 +172,7 @@ fn an_epilogue_through_shared_memory() {
             acc.mma(&slot.tiles(), &slot.tiles());
             let y = acc.finish().map(|x| x * 0.5);
             slot.release();
-            y.store_matrix::<bf16, warpline_ir::Bf16x2>(&out.whole());
+            y.store_matrix(&out.whole());
             fence_async();
             done.sync(128);
             elect(|| {
