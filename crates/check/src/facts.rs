@@ -135,7 +135,7 @@ impl Effects for Facts {
     }
 
     fn sync(&mut self, s: &Sync) {
-        s.operands(&mut |o| self.read(o, Type::U32));
+        s.operands(&mut |o, ty| self.read(o, ty));
         self.syncs.push(*s);
     }
 

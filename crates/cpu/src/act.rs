@@ -5,12 +5,13 @@
 //! a meeting) is remembered by the warp's status, so that it is done once.
 //! What lanes do with mbarriers is in [`mbarrier`](crate::mbarrier).
 
-use crate::barrier::{Init, Meeting, Passing};
+use crate::barrier::{Coming, Init, Meeting, Passing};
 use crate::clock::WarpClock;
 use crate::machine::{Lockstep, lanes_of};
 use crate::warp::{Status, Waiting, Warp};
 use warpline_ir::{
-    Exec, Fault, FaultKind, Fence, Machine, Mask, NamedId, Operand, Step, Sync, Target,
+    Exec, Fault, FaultKind, Fence, Machine, Mask, NamedId, Operand, RegId, Step, Sync, Tally,
+    Target, WARP,
 };
 
 impl Lockstep<'_, '_> {
@@ -29,8 +30,15 @@ impl Lockstep<'_, '_> {
             Sync::ExpectTx { bar, tx } => self.arrive(&bar, None, Some(tx), false),
             Sync::Wait { bar, parity, .. } => self.wait(&bar, parity),
             Sync::Test { bar, parity, .. } => self.test(&bar, parity),
-            Sync::NamedSync { bar, threads } => self.named(bar, threads, true),
-            Sync::NamedArrive { bar, threads } => self.named(bar, threads, false),
+            Sync::NamedSync { bar, threads } => self.named(bar, threads, Coming::Waits),
+            Sync::NamedArrive { bar, threads } => self.named(bar, threads, Coming::GoesOn),
+            Sync::NamedTally {
+                bar,
+                threads,
+                tally,
+                pred,
+                dst,
+            } => self.named_tally(bar, threads, tally, pred, dst),
             Sync::Cta => self.cta_sync(),
             Sync::ClusterArrive { release } => self.cluster_arrive(release),
             Sync::ClusterWait => self.cluster_wait(),
@@ -94,7 +102,7 @@ impl Lockstep<'_, '_> {
         }
     }
 
-    fn named(&mut self, bar: NamedId, threads: u32, wait: bool) -> Exec {
+    fn named(&mut self, bar: NamedId, threads: u32, coming: Coming) -> Exec {
         self.whole_warp()?;
         let named = bar.0;
         let waited = self.waited();
@@ -114,10 +122,38 @@ impl Lockstep<'_, '_> {
                 FaultKind::Barrier,
                 format!("meets {t} threads in a CTA of {all}"),
             )),
-            t => come_to_meeting(self.warp, m, t),
+            t => come_to_meeting(self.warp, m, t, coming),
         };
         let done = done.map_err(|f| Fault::new(f.kind, format!("{} ({name})", f.text)))?;
+        let wait = coming != Coming::GoesOn;
         self.finish_meeting(done, wait, Waiting::Named { named, meeting })
+    }
+
+    /// Meets others, counts where a predicate holds, and learns the sum.
+    fn named_tally(
+        &mut self,
+        bar: NamedId,
+        threads: u32,
+        tally: Tally,
+        pred: Operand,
+        dst: RegId,
+    ) -> Exec {
+        let yes = self.pred(pred).count_ones();
+        let cta = self.warp.cta as usize;
+        let meeting = match self.waited() {
+            Some(Waiting::Named { meeting, .. }) => meeting,
+            _ => self.cluster.ctas[cta].named[bar.index()].over,
+        };
+        if self.named(bar, threads, Coming::Counts { tally, yes })? == Step::Blocked {
+            return Ok(Step::Blocked);
+        }
+        let counted = self.cluster.ctas[cta].named[bar.index()].take_count(meeting);
+        match tally {
+            Tally::Count => self.set(dst, &[counted; WARP]),
+            Tally::All => self.set_pred(dst, full(counted == threads)),
+            Tally::Any => self.set_pred(dst, full(counted != 0)),
+        }
+        Ok(Step::Next)
     }
 
     fn cta_sync(&mut self) -> Exec {
@@ -133,7 +169,7 @@ impl Lockstep<'_, '_> {
             return Ok(Step::Next);
         }
         let meeting = cta.meeting.over;
-        let done = come_to_meeting(self.warp, &mut cta.meeting, threads)?;
+        let done = come_to_meeting(self.warp, &mut cta.meeting, threads, Coming::Waits)?;
         self.finish_meeting(done, true, Waiting::Cta { meeting })
     }
 
@@ -170,7 +206,7 @@ impl Lockstep<'_, '_> {
         if let (true, Some(p), Some(c)) = (release, &mut m.passing, &mut self.warp.clock) {
             c.release(Mask::MAX, &mut p.came);
         }
-        m.arrive(32 * live)?;
+        m.arrive(32 * live, Coming::Waits)?;
         self.cluster.stir();
         Ok(Step::Next)
     }
@@ -210,8 +246,20 @@ impl Lockstep<'_, '_> {
                     i.fenced = true;
                 }
             }
-            Fence::AcqRel(scope) | Fence::Sc(scope) => self.fence_order(scope),
-            _ => {}
+            Fence::ProxyAsyncRelease => {
+                if let Some(s) = &mut self.cluster.shadow {
+                    s.fence_release(self.warp.id, lanes);
+                }
+            }
+            Fence::ProxyAsyncAcquire => {
+                if let (Some(s), Some(c)) = (&mut self.cluster.shadow, &self.warp.clock) {
+                    s.fence_acquire(self.warp.id, lanes, c);
+                }
+            }
+            f => f
+                .order()
+                .into_iter()
+                .for_each(|order| self.fence_order(order, f.is_shared_only())),
         }
         Ok(Step::Next)
     }
@@ -319,11 +367,21 @@ impl Lockstep<'_, '_> {
 }
 
 /// A warp comes to a meeting; says whether all are there.
-fn come_to_meeting(warp: &mut Warp, m: &mut Meeting, threads: u32) -> Result<bool, Fault> {
+fn come_to_meeting(
+    warp: &mut Warp,
+    m: &mut Meeting,
+    threads: u32,
+    coming: Coming,
+) -> Result<bool, Fault> {
     if let (Some(p), Some(c)) = (&mut m.passing, &mut warp.clock) {
         c.release(Mask::MAX, &mut p.came);
     }
-    m.arrive(threads)
+    m.arrive(threads, coming)
+}
+
+/// All lanes, or none.
+fn full(yes: bool) -> Mask {
+    if yes { Mask::MAX } else { 0 }
 }
 
 /// A warp goes on from a meeting that is over.

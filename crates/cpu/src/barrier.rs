@@ -3,7 +3,7 @@
 //! They count; the clocks they carry are `None` where races are not looked for.
 
 use crate::clock::{Clock, Moment, Threads};
-use warpline_ir::{Fault, FaultKind};
+use warpline_ir::{Fault, FaultKind, Tally};
 
 /// The most arrivals or bytes an mbarrier counts.
 const MAX_COUNT: u32 = (1 << 20) - 1;
@@ -182,6 +182,34 @@ impl Mbarrier {
     }
 }
 
+/// How a warp comes to a meeting.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Coming {
+    /// It waits for the rest.
+    Waits,
+    /// It does not.
+    GoesOn,
+    /// It waits, and so many of its threads say yes.
+    Counts { tally: Tally, yes: u32 },
+}
+
+impl Coming {
+    fn tally(self) -> Option<Tally> {
+        match self {
+            Coming::Counts { tally, .. } => Some(tally),
+            _ => None,
+        }
+    }
+}
+
+/// What a meeting has counted, until all its warps know.
+#[derive(Clone, Copy, Debug)]
+struct Counted {
+    meeting: u32,
+    yes: u32,
+    warps: u32,
+}
+
 /// A barrier at which a number of threads meet: the CTA's own, or a named one.
 #[derive(Clone, Debug)]
 pub(crate) struct Meeting {
@@ -191,6 +219,11 @@ pub(crate) struct Meeting {
     pub(crate) arrived: u32,
     /// Meetings that are over.
     pub(crate) over: u32,
+    /// What those who have come count.
+    tally: Option<Tally>,
+    /// How many said yes.
+    yes: u32,
+    counted: Vec<Counted>,
     pub(crate) passing: Option<Box<Passing>>,
 }
 
@@ -201,12 +234,15 @@ impl Meeting {
             threads: 0,
             arrived: 0,
             over: 0,
+            tally: None,
+            yes: 0,
+            counted: Vec::new(),
             passing,
         }
     }
 
     /// A warp comes to a meeting of `threads`; says whether all are there.
-    pub(crate) fn arrive(&mut self, threads: u32) -> Result<bool, Fault> {
+    pub(crate) fn arrive(&mut self, threads: u32, coming: Coming) -> Result<bool, Fault> {
         if self.arrived > 0 && self.threads != threads {
             return Err(barrier(format!(
                 "meets {threads} threads at a barrier where others meet {}",
@@ -218,6 +254,20 @@ impl Meeting {
                 "a barrier is for a multiple of 32 threads, not for {threads}"
             )));
         }
+        if self.arrived > 0 && self.tally != coming.tally() {
+            let does = |t: Option<Tally>| t.map_or("sync or arrive", Tally::name);
+            return Err(barrier(format!(
+                "does {} at a barrier where others do {}",
+                does(coming.tally()),
+                does(self.tally)
+            )));
+        }
+        if self.arrived == 0 {
+            (self.tally, self.yes) = (coming.tally(), 0);
+        }
+        if let Coming::Counts { yes, .. } = coming {
+            self.yes += yes;
+        }
         self.threads = threads;
         self.arrived += 32;
         Ok(self.turn())
@@ -227,11 +277,32 @@ impl Meeting {
     fn turn(&mut self) -> bool {
         let done = self.arrived > 0 && self.arrived >= self.threads;
         if done {
+            if self.tally.is_some() {
+                self.counted.push(Counted {
+                    meeting: self.over,
+                    yes: self.yes,
+                    warps: self.threads / 32,
+                });
+            }
             self.arrived = 0;
             self.over += 1;
             Passing::turn(&mut self.passing);
         }
         done
+    }
+
+    /// How many said yes in a meeting that is over, for one of its warps.
+    pub(crate) fn take_count(&mut self, meeting: u32) -> u32 {
+        let Some(at) = self.counted.iter().position(|c| c.meeting == meeting) else {
+            return 0;
+        };
+        let counted = &mut self.counted[at];
+        counted.warps -= 1;
+        let Counted { yes, warps, .. } = *counted;
+        if warps == 0 {
+            self.counted.swap_remove(at);
+        }
+        yes
     }
 
     /// Those who have left need not come; says whether all others are there.
@@ -302,10 +373,29 @@ mod tests {
     #[test]
     fn a_meeting_ends_when_all_are_there() {
         let mut m = Meeting::new(None);
-        assert!(!m.arrive(64).unwrap());
-        assert!(m.arrive(96).is_err());
-        assert!(m.arrive(64).unwrap());
+        let mut arrive = |threads| m.arrive(threads, Coming::Waits);
+        assert!(!arrive(64).unwrap());
+        assert!(arrive(96).is_err());
+        assert!(arrive(64).unwrap());
+        assert!(arrive(33).is_err());
         assert_eq!(m.over, 1);
-        assert!(m.arrive(33).is_err());
+    }
+
+    #[test]
+    fn a_meeting_keeps_its_count_until_all_know() {
+        let mut m = Meeting::new(None);
+        let count = |yes| Coming::Counts {
+            tally: Tally::Count,
+            yes,
+        };
+        assert!(!m.arrive(64, count(3)).unwrap());
+        let mixed = m.arrive(64, Coming::GoesOn).unwrap_err();
+        assert!(mixed.text.contains("others do count"), "{}", mixed.text);
+        assert!(m.arrive(64, count(4)).unwrap());
+        assert_eq!(m.take_count(0), 7);
+        // Others meet before the second warp has looked.
+        assert!(m.arrive(32, count(1)).unwrap());
+        assert_eq!((m.take_count(1), m.take_count(0)), (1, 7));
+        assert!(m.counted.is_empty());
     }
 }

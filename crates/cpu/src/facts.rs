@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 use warpline_ir::{
-    Access, At, BarRef, Completion, Effects, Fence, Kernel, Memory, Op, Operand, Proxy, RegId,
-    Scope, Sync, TileId, Touch, Type,
+    Access, At, BarRef, Completion, Effects, Kernel, Memory, Op, Operand, Proxy, RegId, Scope,
+    Sync, TileId, Touch, Type,
 };
 
 /// What the executor wants to know of an op beforehand.
@@ -138,7 +138,7 @@ impl Effects for Seen<'_> {
     }
 
     fn sync(&mut self, s: &Sync) {
-        s.operands(&mut |o| self.regs.extend(o.as_reg()));
+        s.operands(&mut |o, _| self.regs.extend(o.as_reg()));
         self.facts.visible = true;
         match s {
             Sync::Arrive { bar, .. } | Sync::ExpectTx { bar, .. } => {
@@ -150,12 +150,14 @@ impl Effects for Seen<'_> {
             | Sync::CopyArrive { bar, .. }
             | Sync::Wait { bar, .. }
             | Sync::Test { bar, .. } => self.bar(bar),
-            Sync::NamedSync { bar, .. } | Sync::NamedArrive { bar, .. } => {
+            Sync::NamedSync { bar, .. }
+            | Sync::NamedArrive { bar, .. }
+            | Sync::NamedTally { bar, .. } => {
                 self.declared(bar, bar.index(), self.kernel.named.len());
             }
             _ => {}
         }
-        self.fences |= matches!(s, Sync::Fence(Fence::AcqRel(_) | Fence::Sc(_)));
+        self.fences |= matches!(s, Sync::Fence(f) if f.order().is_some());
         self.moves_registers |= matches!(s, Sync::SetMaxRegs { .. });
     }
 

@@ -39,7 +39,8 @@
 //! after a warp-level sync (`bar.warp.sync`, a barrier of threads, or an
 //! mbarrier wait of the whole warp). An engine may meet a generic write, or
 //! overwrite what a generic read read, only after that thread's
-//! `fence.proxy.async`; an mbarrier's init is seen by others
+//! `fence.proxy.async`, or its release half there and its acquire half by the
+//! thread that issues; an mbarrier's init is seen by others
 //! only after its thread's `fence.mbarrier_init` and a barrier of threads. A
 //! CTA whose warps have all returned has left at once.
 //!
@@ -61,7 +62,8 @@
 //!
 //! # Limits
 //!
-//! Races and proxy fences of global memory are not looked for. The two branches of an `if` on
+//! Races and proxy fences of global memory are not looked for. A release fence
+//! of shared memory alone is taken to cover writes to peers as well. The two branches of an `if` on
 //! lanes run one after the other, so that a branch that waits for the other is
 //! a deadlock here.
 //!
@@ -72,7 +74,7 @@
 //! | `machine`, `access`, `act`, `mbarrier`, `issue` | what ops do to registers, memory, barriers, engines |
 //! | `engine`, `groups`, `complete` | work in flight, and its end |
 //! | `warp`, `cluster`, `barrier`, `shared`, `memory` | state |
-//! | `clock`, `shadow` | happens-before |
+//! | `clock`, `shadow`, `proxy`, `order` | happens-before |
 //! | `report`, `error`, `stats` | what comes out |
 #![forbid(unsafe_code)]
 
@@ -96,6 +98,7 @@ mod mbarrier;
 mod memory;
 mod options;
 mod order;
+mod proxy;
 mod report;
 mod residency;
 mod rng;

@@ -13,6 +13,7 @@
 use crate::clock::{Clock, Threads};
 use crate::machine::{Lockstep, lanes_of};
 use std::collections::HashMap;
+use std::slice::{from_mut, from_ref};
 use warpline_ir::{Mask, MemoryOrder, Scope, Semantics, SharedAt};
 
 /// A word of memory.
@@ -22,6 +23,12 @@ pub(crate) enum Word {
     Global(u64),
     /// In the shared memory of a CTA.
     Shared(SharedAt),
+}
+
+impl Word {
+    fn is_shared(self) -> bool {
+        matches!(self, Word::Shared(_))
+    }
 }
 
 /// Something known in one CTA, and in all of the cluster.
@@ -109,18 +116,25 @@ fn leaves(word: Word, scope: Scope) -> bool {
     scope >= Scope::Gpu && matches!(word, Word::Global(_))
 }
 
+/// What some lanes know.
+type Told = Option<(Mask, Clock)>;
+
 /// What fences make of a warp's relaxed accesses.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Fenced {
     /// What came before the last fence, at any scope and at a wide one: later
     /// relaxed writes of these lanes release it.
-    before: [Option<(Mask, Clock)>; 2],
+    before: [Told; 2],
+    /// The same for fences of shared memory alone, and writes there; they are wide.
+    before_shared: Told,
     /// What relaxed reads of these lanes have found, for their CTA and for the
     /// cluster: the next fence acquires it.
-    found: [Option<(Mask, Clock)>; 2],
+    found: [Told; 2],
+    /// What they have found in shared memory.
+    found_shared: Told,
 }
 
-fn gather(to: &mut Option<(Mask, Clock)>, lanes: Mask, from: &Clock) {
+fn gather(to: &mut Told, lanes: Mask, from: &Clock) {
     match to {
         Some((of, c)) => {
             *of |= lanes;
@@ -176,8 +190,11 @@ impl Lockstep<'_, '_> {
         let Some(fenced) = &self.warp.fenced else {
             return;
         };
-        let scopes = [Scope::Cta, order.scope];
-        for (before, scope) in fenced.before.iter().zip(scopes) {
+        let any = fenced.before.iter().zip([Scope::Cta, order.scope]);
+        let shared = word
+            .is_shared()
+            .then_some((&fenced.before_shared, order.scope));
+        for (before, scope) in any.chain(shared) {
             if let Some((of, clock)) = before
                 && of & lanes != 0
             {
@@ -202,32 +219,41 @@ impl Lockstep<'_, '_> {
             for c in released.acquired(word, cta, scope) {
                 let fenced = self.warp.fenced.get_or_insert_default();
                 gather(&mut fenced.found[i], lanes, c);
+                if i == 1 && word.is_shared() {
+                    gather(&mut fenced.found_shared, lanes, c);
+                }
             }
         }
     }
 
-    /// A fence of the active lanes at a scope.
-    pub(crate) fn fence_order(&mut self, scope: Scope) {
+    /// A fence of the active lanes, of all memory or of shared memory alone.
+    pub(crate) fn fence_order(&mut self, order: MemoryOrder, shared: bool) {
         let lanes = self.warp.active;
         let (Some(released), Some(clock)) = (&mut self.cluster.released, &mut self.warp.clock)
         else {
             return;
         };
-        let mut told = Clock::new(&self.cluster.threads);
-        clock.release(lanes, &mut told);
         let fenced = self.warp.fenced.get_or_insert_default();
-        let wide = is_wide(scope);
-        for i in 0..1 + usize::from(wide) {
-            if let Some((of, found)) = &fenced.found[i]
-                && of & lanes != 0
-            {
-                clock.acquire(lanes, found);
-            }
-            gather(&mut fenced.before[i], lanes, &told);
+        let reach = 1 + usize::from(is_wide(order.scope));
+        let (before, found) = match shared {
+            true => (
+                from_mut(&mut fenced.before_shared),
+                from_ref(&fenced.found_shared),
+            ),
+            false => (&mut fenced.before[..reach], &fenced.found[..reach]),
+        };
+        let elsewhere = released.elsewhere.as_mut();
+        let mut elsewhere = elsewhere.filter(|_| order.scope >= Scope::Gpu);
+        if order.sem.releases() {
+            let mut told = Clock::new(&self.cluster.threads);
+            clock.release(lanes, &mut told);
+            before.iter_mut().for_each(|b| gather(b, lanes, &told));
+            elsewhere.iter_mut().for_each(|all| all.join(&told));
         }
-        if let (Some(all), true) = (&mut released.elsewhere, scope >= Scope::Gpu) {
-            all.join(&told);
-            clock.acquire(lanes, all);
+        if order.sem.acquires() {
+            let found = found.iter().flatten().filter(|(of, _)| of & lanes != 0);
+            found.for_each(|(_, found)| clock.acquire(lanes, found));
+            elsewhere.iter().for_each(|all| clock.acquire(lanes, all));
         }
     }
 }

@@ -8,6 +8,7 @@
 //! eight bytes of shadow, and runs of equal marks are judged once.
 
 use crate::clock::{ALL_LANES, Moment, Threads, WarpClock};
+use crate::proxy::ProxyFences;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -70,8 +71,10 @@ pub(crate) struct Shadow {
     /// By warp and site: the record of its last access there.
     memo: Vec<Vec<u32>>,
     sites: usize,
-    /// By warp: proxy fences run, and for each lane the number of its last one.
-    fences: Vec<(u32, [u32; 32])>,
+    /// By warp: proxy fences run.
+    fences: Vec<ProxyFences>,
+    /// Warps of each CTA.
+    warps: u32,
     /// By CTA.
     cells: Vec<Cells>,
 }
@@ -109,7 +112,8 @@ impl Shadow {
             compact_at: COMPACT,
             memo: vec![Vec::new(); warps],
             sites,
-            fences: vec![(0, [0; 32]); warps],
+            fences: vec![ProxyFences::default(); warps],
+            warps: t.warps,
             cells: (0..t.ctas).map(|_| cells()).collect(),
         }
     }
@@ -123,7 +127,7 @@ impl Shadow {
             clock,
             site,
             warp,
-            fence: self.fences[warp as usize].0,
+            fence: self.fences[warp as usize].count,
             atomic: who.atomic,
         })
     }
@@ -169,13 +173,17 @@ impl Shadow {
 
     /// Notes a proxy fence of some lanes.
     pub(crate) fn fence(&mut self, warp: u32, lanes: u32) {
-        let (count, last) = &mut self.fences[warp as usize];
-        *count += 1;
-        for (lane, at) in last.iter_mut().enumerate() {
-            if lanes >> lane & 1 == 1 {
-                *at = *count;
-            }
-        }
+        self.fences[warp as usize].whole(lanes);
+    }
+
+    /// Notes a proxy fence that only releases.
+    pub(crate) fn fence_release(&mut self, warp: u32, lanes: u32) {
+        self.fences[warp as usize].release(lanes);
+    }
+
+    /// Notes a proxy fence that only acquires, and what its warp knows.
+    pub(crate) fn fence_acquire(&mut self, warp: u32, lanes: u32, clock: &WarpClock) {
+        self.fences[warp as usize].acquire(lanes, clock);
     }
 
     fn moment(&self, m: Mark) -> Moment {
@@ -298,23 +306,26 @@ impl Shadow {
     ) -> Option<Conflict> {
         let cells = &self.cells[cta as usize];
         let found = |marks: &[Mark], wrote: bool| {
-            let bad = |m| self.each(m).find(|&m| !self.is_fenced(who, m));
+            let bad = |m| self.each(m).find(|&m| !self.is_fenced(who, cta, m));
             Self::first_bad(marks, range, bad).map(|(m, byte)| self.conflict(m, wrote, byte))
         };
         found(&cells.write, true).or_else(|| found(&cells.read, false).filter(|_| write))
     }
 
-    /// Has the thread of an access run a proxy fence since? For what lanes
-    /// copied, has any who knew of it? Engines need none.
-    fn is_fenced(&self, who: &Who<'_>, m: Mark) -> bool {
+    /// Has the thread of an access run a proxy fence since? If it only
+    /// released, to bytes of its own CTA: has who asks acquired since? For what
+    /// lanes copied, has any who knew of it run one? Engines need none.
+    fn is_fenced(&self, who: &Who<'_>, cta: u32, m: Mark) -> bool {
         let r = &self.records[(m >> LANE_BITS) as usize];
-        let Some((_, last)) = self.fences.get(r.thread as usize) else {
-            return who.clock.is_fenced(who.lane, &self.moment(m));
+        let moment = self.moment(m);
+        let Some(fences) = self.fences.get(r.thread as usize) else {
+            return who.clock.is_fenced(who.lane, &moment);
         };
-        let lane = (m & ((1 << LANE_BITS) - 1)) as usize;
-        // Which of several lanes it was is not known: any of them will do.
-        let last = last.get(lane).or_else(|| last.iter().max());
-        last.is_some_and(|&last| last > r.fence)
+        fences.ordered(moment.lane, r.fence)
+            || cta == r.thread / self.warps
+                && fences.released(moment.lane, r.fence).is_some_and(|n| {
+                    self.fences[who.clock.thread as usize].acquired(who.lane, &moment, n)
+                })
     }
 
     /// Notes that these bytes were written.

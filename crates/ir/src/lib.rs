@@ -40,7 +40,7 @@ pub use loc::{Frame, Loc, Locs};
 pub use machine::*;
 pub use ops::{Exactness, Info, Instr, Op, Uniform};
 pub use program::*;
-pub use sync::{Fence, MemoryOrder, Scope, Semantics, Sync};
+pub use sync::{Fence, MemoryOrder, Scope, Semantics, Sync, Tally};
 pub use target::Target;
 pub use tensor_map::{MapMode, TensorMapDecl, TensorMapValue};
 pub use types::*;

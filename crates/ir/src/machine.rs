@@ -206,7 +206,7 @@ pub trait Machine {
     fn load(&mut self, lanes: Mask, at: &At, width: usize) -> Result<LaneBytes, Fault>;
     /// Writes `width` bytes from each lane of `lanes`, which are active.
     fn store(&mut self, lanes: Mask, at: &At, width: usize, data: &LaneBytes) -> Result<(), Fault>;
-    /// Replaces a word of `width` bytes (4 or 8) in every active lane, lane 0
+    /// Replaces a word of `width` bytes (2, 4 or 8) in every active lane, lane 0
     /// first, by `f(lane, old)`; gives the old words. Orders what it says.
     fn atomic(
         &mut self,

@@ -4,7 +4,8 @@
 //! ([`Machine::sync`](crate::Machine::sync)), the checker judges it
 //! ([`Effects::sync`](crate::Effects::sync)), and neither knows the op.
 
-use crate::value::{BarRef, NamedId, Operand};
+use crate::types::Type;
+use crate::value::{BarRef, NamedId, Operand, RegId};
 
 /// Which threads a release or acquire reaches.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
@@ -107,9 +108,6 @@ impl MemoryOrder {
 }
 
 /// A fence.
-///
-/// There is none for the tensor-map proxy: maps are launch parameters, which
-/// nothing on the device writes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Fence {
     /// `fence.proxy.async`, the CTA's shared memory: this thread's generic accesses come before later async ones.
@@ -120,12 +118,34 @@ pub enum Fence {
     ProxyAsyncGlobal,
     /// `fence.proxy.async`, all memory.
     ProxyAsync,
+    /// `fence.proxy.async::generic.release`: this thread's generic accesses to
+    /// the CTA's shared memory come before async ones behind an acquire of the
+    /// same kind.
+    ProxyAsyncRelease,
+    /// `fence.proxy.async::generic.acquire`: async accesses to the cluster's
+    /// shared memory come after generic ones that were released so.
+    ProxyAsyncAcquire,
+    /// `fence.proxy.tensormap::generic.release` at a scope: tensor maps that
+    /// this thread wrote come before copies behind an acquire of the same kind.
+    TensorMapRelease(Scope),
+    /// `fence.proxy.tensormap::generic.acquire` at a scope, of the map at an
+    /// address of global memory (`u64`). Maps that are launch parameters need
+    /// none: nothing on the device writes them.
+    TensorMapAcquire(Scope, Operand),
     /// `fence.proxy.alias`: accesses to one place by different addresses.
     ProxyAlias,
     /// `fence.mbarrier_init`: this thread's barrier inits are seen by the cluster.
     MbarrierInit,
     /// `fence.acq_rel` at a scope.
     AcqRel(Scope),
+    /// `fence.acquire` at a scope: that half of [`Fence::AcqRel`] alone.
+    Acquire(Scope),
+    /// `fence.release` at a scope: that half of [`Fence::AcqRel`] alone.
+    Release(Scope),
+    /// `fence.acquire` at the scope of the cluster, for its shared memory alone.
+    AcquireShared,
+    /// `fence.release` at the scope of the cluster, for the CTA's shared memory alone.
+    ReleaseShared,
     /// `fence.sc` at a scope: in one order that all threads agree on.
     Sc(Scope),
 }
@@ -138,19 +158,105 @@ impl Fence {
             Fence::ProxyAsyncCluster => "proxy.async.shared::cluster".into(),
             Fence::ProxyAsyncGlobal => "proxy.async.global".into(),
             Fence::ProxyAsync => "proxy.async".into(),
+            Fence::ProxyAsyncRelease => {
+                "proxy.async::generic.release.sync_restrict::shared::cta.cluster".into()
+            }
+            Fence::ProxyAsyncAcquire => {
+                "proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster".into()
+            }
+            Fence::TensorMapRelease(scope) => {
+                format!("proxy.tensormap::generic.release.{}", scope.ptx())
+            }
+            Fence::TensorMapAcquire(scope, _) => {
+                format!("proxy.tensormap::generic.acquire.{}", scope.ptx())
+            }
             Fence::ProxyAlias => "proxy.alias".into(),
             Fence::MbarrierInit => "mbarrier_init.release.cluster".into(),
             Fence::AcqRel(scope) => format!("acq_rel.{}", scope.ptx()),
+            Fence::Acquire(scope) => format!("acquire.{}", scope.ptx()),
+            Fence::Release(scope) => format!("release.{}", scope.ptx()),
+            Fence::AcquireShared => "acquire.sync_restrict::shared::cluster.cluster".into(),
+            Fence::ReleaseShared => "release.sync_restrict::shared::cta.cluster".into(),
             Fence::Sc(scope) => format!("sc.{}", scope.ptx()),
         }
     }
 
-    /// Does it order generic accesses to shared memory before async ones?
+    /// The PTX version it needs at least.
+    pub const fn ptx_version(self) -> (u32, u32) {
+        match self {
+            Fence::TensorMapRelease(_) | Fence::TensorMapAcquire(..) => (8, 3),
+            Fence::ProxyAsyncRelease
+            | Fence::ProxyAsyncAcquire
+            | Fence::Acquire(_)
+            | Fence::Release(_)
+            | Fence::AcquireShared
+            | Fence::ReleaseShared => (8, 6),
+            _ => (8, 0),
+        }
+    }
+
+    /// The address it is about, if it is about one (`u64`).
+    pub const fn address(self) -> Option<Operand> {
+        match self {
+            Fence::TensorMapAcquire(_, addr) => Some(addr),
+            _ => None,
+        }
+    }
+
+    /// What it makes of relaxed accesses around it, if anything.
+    pub const fn order(self) -> Option<MemoryOrder> {
+        match self {
+            Fence::AcqRel(scope) | Fence::Sc(scope) => Some(MemoryOrder::acq_rel(scope)),
+            Fence::Acquire(scope) => Some(MemoryOrder::acquire(scope)),
+            Fence::Release(scope) => Some(MemoryOrder::release(scope)),
+            Fence::AcquireShared => Some(MemoryOrder::acquire(Scope::Cluster)),
+            Fence::ReleaseShared => Some(MemoryOrder::release(Scope::Cluster)),
+            _ => None,
+        }
+    }
+
+    /// Is its order one of shared memory alone?
+    pub const fn is_shared_only(self) -> bool {
+        matches!(self, Fence::AcquireShared | Fence::ReleaseShared)
+    }
+
+    /// Does it order generic accesses to shared memory before async ones, by itself?
     pub const fn is_proxy_shared(self) -> bool {
         matches!(
             self,
             Fence::ProxyAsyncShared | Fence::ProxyAsyncCluster | Fence::ProxyAsync
         )
+    }
+}
+
+/// What the threads that meet at a barrier learn of each other's predicates.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Tally {
+    /// In how many threads it holds (`u32`).
+    Count,
+    /// Whether it holds in all (a predicate).
+    All,
+    /// Whether it holds in any (a predicate).
+    Any,
+}
+
+impl Tally {
+    /// The operator and type in PTX.
+    pub const fn ptx(self) -> (&'static str, &'static str) {
+        match self {
+            Tally::Count => ("popc", "u32"),
+            Tally::All => ("and", "pred"),
+            Tally::Any => ("or", "pred"),
+        }
+    }
+
+    /// The name in text.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Tally::Count => "count",
+            Tally::All => "all",
+            Tally::Any => "any",
+        }
     }
 }
 
@@ -230,6 +336,19 @@ pub enum Sync {
         /// Threads that take part.
         threads: u32,
     },
+    /// As `NamedSync`; every thread that waits learns of the others' predicates (whole warp).
+    NamedTally {
+        /// The barrier.
+        bar: NamedId,
+        /// Threads that take part, all of them so.
+        threads: u32,
+        /// What is counted.
+        tally: Tally,
+        /// The predicate.
+        pred: Operand,
+        /// The answer.
+        dst: RegId,
+    },
     /// All threads of the CTA meet (whole warp).
     Cta,
     /// Arrives at the cluster's barrier (whole warp).
@@ -286,25 +405,31 @@ pub enum Sync {
 }
 
 impl Sync {
-    /// Every operand inside it.
-    pub fn operands(&self, each: &mut dyn FnMut(Operand)) {
+    /// Every operand inside it, and its type.
+    pub fn operands(&self, each: &mut dyn FnMut(Operand, Type)) {
+        let mut word = |o| each(o, Type::U32);
         match self {
-            Sync::Warp { mask } => each(*mask),
+            Sync::Warp { mask } => word(*mask),
             Sync::Init { bar, .. } | Sync::Inval { bar } | Sync::CopyArrive { bar, .. } => {
-                bar.operands(each);
+                bar.operands(&mut word);
             }
             Sync::Arrive { bar, count, tx, .. } => {
-                bar.operands(each);
-                each(*count);
-                tx.iter().copied().for_each(each);
+                bar.operands(&mut word);
+                word(*count);
+                tx.iter().copied().for_each(word);
             }
             Sync::ExpectTx { bar, tx } => {
-                bar.operands(each);
-                each(*tx);
+                bar.operands(&mut word);
+                word(*tx);
             }
             Sync::Wait { bar, parity, .. } | Sync::Test { bar, parity, .. } => {
-                bar.operands(each);
-                each(*parity);
+                bar.operands(&mut word);
+                word(*parity);
+            }
+            Sync::NamedTally { pred, .. } => each(*pred, Type::Pred),
+            Sync::Fence(fence) => {
+                let about = fence.address();
+                about.into_iter().for_each(|o| each(o, Type::U64));
             }
             _ => {}
         }

@@ -290,6 +290,12 @@ impl Effects for Line<'_> {
             Sync::NamedSync { bar, threads } | Sync::NamedArrive { bar, threads } => {
                 self.push(format!("{}, {threads} threads", k.named(*bar).name));
             }
+            Sync::NamedTally {
+                bar, threads, pred, ..
+            } => {
+                let name = &k.named(*bar).name;
+                self.push(format!("{name}, {threads} threads, {pred}"));
+            }
             Sync::BulkWait { pending, .. } | Sync::WgmmaWait { pending } => {
                 self.push(format!("{pending} pending"));
             }
@@ -297,6 +303,10 @@ impl Effects for Line<'_> {
                 self.push(pending.map_or("all".into(), |n| format!("{n} pending")));
             }
             Sync::SetMaxRegs { count, .. } => self.push(count.to_string()),
+            Sync::Fence(fence) => {
+                let about = fence.address();
+                about.into_iter().for_each(|o| self.push(o.to_string()));
+            }
             Sync::Warp { mask } => self.push(match mask {
                 Operand::Imm(m) => format!("{m:#x}"),
                 Operand::Reg(r) => r.to_string(),
@@ -304,7 +314,6 @@ impl Effects for Line<'_> {
             Sync::Cta
             | Sync::ClusterArrive { .. }
             | Sync::ClusterWait
-            | Sync::Fence(_)
             | Sync::BulkCommit
             | Sync::CopyCommit
             | Sync::WgmmaFence

@@ -17,7 +17,7 @@ fn rule(op: &Op) -> &'static Rule {
     match op {
         Op::Wgmma(_) => &wgmma::SHAPE,
         Op::SetMaxRegs(_) => &registers::COUNT,
-        Op::NamedSync(_) | Op::NamedArrive(_) => &named::THREADS,
+        Op::NamedSync(_) | Op::NamedArrive(_) | Op::NamedTally(_) => &named::THREADS,
         _ => &OP,
     }
 }

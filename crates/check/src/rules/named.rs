@@ -72,9 +72,9 @@ pub(crate) fn judge<'k>(case: &Case<'k>, found: &mut Findings<'k>) {
 
 fn named(s: &Sync) -> Option<(NamedId, u32)> {
     match *s {
-        Sync::NamedSync { bar, threads } | Sync::NamedArrive { bar, threads } => {
-            Some((bar, threads))
-        }
+        Sync::NamedSync { bar, threads }
+        | Sync::NamedArrive { bar, threads }
+        | Sync::NamedTally { bar, threads, .. } => Some((bar, threads)),
         _ => None,
     }
 }

@@ -98,7 +98,10 @@ fn ids(kernel: &Kernel, stmt: &Stmt, missing: &mut Vec<String>) {
         need(b.bar.index() < kernel.barriers.len(), b.bar.to_string());
     }
     for s in &facts.syncs {
-        if let Sync::NamedSync { bar, .. } | Sync::NamedArrive { bar, .. } = s {
+        if let Sync::NamedSync { bar, .. }
+        | Sync::NamedArrive { bar, .. }
+        | Sync::NamedTally { bar, .. } = s
+        {
             need(bar.index() < kernel.named.len(), bar.to_string());
         }
     }

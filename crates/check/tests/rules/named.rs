@@ -1,5 +1,6 @@
 use crate::kit::Kit;
-use warpline_ir::ops::control::{NamedArrive, NamedSync};
+use warpline_ir::ops::control::{NamedArrive, NamedSync, NamedTally};
+use warpline_ir::{NamedId, Tally, Type};
 
 #[test]
 fn two_sides_of_a_named_barrier_pass() {
@@ -66,4 +67,41 @@ fn sides_that_differ_are_refused() {
         text.contains("ready has 256 at kernel.rs:10 and 128 here"),
         "{text}"
     );
+}
+
+#[test]
+fn a_tally_is_a_side_as_well() {
+    let side = |threads: u32, synced: u32| {
+        let mut k = Kit::one();
+        let bar = k.named(5, "ready", 1);
+        let (dst, pred) = (k.reg(Type::U32), k.lane_pred().into());
+        let tally = Tally::Count;
+        let counts = NamedTally {
+            bar,
+            threads,
+            tally,
+            pred,
+            dst,
+        };
+        k.push(10, counts);
+        let threads = synced;
+        k.push(11, NamedSync { bar, threads });
+        k
+    };
+    side(128, 128).passes();
+    side(64, 128).refused("R10.same", 11);
+    let mut k = side(128, 128);
+    let (bar, dst) = (NamedId(0), k.reg(Type::U32));
+    let (threads, tally, pred) = (128, Tally::Count, k.value(Type::U32).into());
+    k.push(
+        12,
+        NamedTally {
+            bar,
+            threads,
+            tally,
+            pred,
+            dst,
+        },
+    );
+    k.refused("S.type", 12);
 }

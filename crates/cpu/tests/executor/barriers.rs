@@ -1,8 +1,8 @@
-//! mbarriers beyond rings: those who leave, counted arrivals, polls; multicast of runs; the cluster's axes.
+//! Barriers beyond rings: those who leave, counted arrivals, polls, counts of threads; multicast of runs; the cluster's axes.
 
-use crate::harness::{Setup, expect_pass, timings};
+use crate::harness::{Setup, expect_fault, expect_pass, timings};
 use warpline_ir::build::*;
-use warpline_ir::{Axis, Kernel, Operand};
+use warpline_ir::{Axis, FaultKind, Kernel, Operand};
 
 fn build(body: impl FnOnce(Builder)) -> Kernel {
     Kernel::build("barriers", body).unwrap_or_else(|e| panic!("{e}"))
@@ -125,5 +125,56 @@ fn a_cta_knows_its_place_in_cluster_and_grid() {
         setup.run(&k, 6, &options).unwrap();
         let want: Vec<u32> = (0..6).flat_map(|c| [c % 2, 2, 1, c / 2, 3, 1, 2]).collect();
         assert_eq!(setup.values::<u32>(0), want);
+    }
+}
+
+#[test]
+fn threads_that_meet_count_each_other() {
+    let k = build(|k| {
+        let out = k.pointer::<u32>("out");
+        let t = k.tile::<u32>("t", 4, 32).plain().declare();
+        let met = k.named_barrier("met");
+        k.role("all").warps(4).body(|| {
+            steps(6u32).each(|step| {
+                t.whole().store(warp_id(), lane_id(), step + lane_id());
+                let high = (warp_id() * 32 + lane_id()).lt(step * 20);
+                let n = met.count(128, high);
+                let sum = t.whole().load((warp_id() + 1) % 4, lane_id()) + n;
+                let (all, any) = (met.all(128, high), met.any(128, high));
+                let code = select(all, 2u32, select(any, 1u32, 0u32));
+                let at = (step * 4 + warp_id()) * 32 + lane_id();
+                out.store(at, sum * 4 + code);
+            });
+        });
+    });
+    for options in timings() {
+        let setup = Setup::new().output("out", 6 * 128 * 4);
+        setup
+            .run(&k, 1, &options)
+            .unwrap_or_else(|e| panic!("{options:?}: {e}"));
+        let want = (0..6u32).flat_map(|step| {
+            (0..128).map(move |i| {
+                let n = (step * 20).min(128);
+                let code = if n == 128 { 2 } else { u32::from(n > 0) };
+                (step + i % 32 + n) * 4 + code
+            })
+        });
+        assert_eq!(setup.values::<u32>(0), want.collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn a_count_is_not_mixed_with_a_sync() {
+    let k = build(|k| {
+        let met = k.named_barrier("met");
+        k.role("counts").body(|| {
+            met.count(64, true);
+        });
+        k.role("syncs").body(|| met.sync(64));
+    });
+    for options in timings() {
+        let e = expect_fault(&k, &options, FaultKind::Barrier);
+        assert!(e.text.contains("at a barrier where others do"), "{e}");
+        assert!(e.text.contains("met"), "{e}");
     }
 }

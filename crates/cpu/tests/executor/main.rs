@@ -5,6 +5,7 @@ mod clusters;
 mod copies;
 mod dsmem;
 mod faults;
+mod fences;
 mod harness;
 mod mutants;
 mod numbers;

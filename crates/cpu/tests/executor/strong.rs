@@ -4,7 +4,8 @@ use crate::harness::{Setup, edit, strict, timings};
 use warpline_cpu::{Options, RunError};
 use warpline_ir::build::*;
 use warpline_ir::ops::atomic::AtomicOp;
-use warpline_ir::ops::memory::{LoadCache, StoreCache};
+use warpline_ir::ops::memory::{L1, LoadCache, StoreCache};
+use warpline_ir::ops::policy::Evict;
 use warpline_ir::{At, FaultKind, Kernel, MemoryOrder, Op, Scope, Semantics};
 
 fn build(cluster: u32, body: impl FnOnce(Builder)) -> Kernel {
@@ -265,5 +266,69 @@ fn lanes_and_warps_sum_by_reductions() {
         assert_eq!(s.values::<u32>(0), [0, 1, 2, 3].map(want));
         let y: Vec<f32> = (0..8).map(|i| 64.0 * (i % 4 + 1) as f32).collect();
         assert_eq!(s.values::<f32>(1), y);
+    }
+}
+
+#[test]
+fn sums_of_halves_are_atomic_in_global_and_shared_memory() {
+    use half::f16;
+    let relaxed = MemoryOrder::relaxed(Scope::Gpu);
+    let k = build(1, |k| {
+        let (far, out) = (k.pointer::<f16>("far"), k.pointer::<f16>("out"));
+        let t = k.tile::<f16>("t", 1, 8).plain().declare();
+        k.role("all").warps(2).body(|| {
+            if_(thread_id().lt(8u32), || {
+                t.whole().store(0u32, thread_id(), f16::ZERO);
+            });
+            cta_sync();
+            let near = t.whole().word(0u32, lane_id() % 8);
+            near.reduce(AtomicOp::Add, f16::ONE, relaxed);
+            far.word(lane_id() % 2)
+                .atomic(AtomicOp::Add, f16::ONE, relaxed);
+            far.word(0u32)
+                .atomic_vec(AtomicOp::Add, [f16::ONE; 8], relaxed);
+            cta_sync();
+            if_(thread_id().lt(8u32), || {
+                let i = thread_id();
+                out.store(i, t.whole().load(0u32, i));
+            });
+        });
+    });
+    for options in timings() {
+        let s = Setup::new().input("far", &[f16::ZERO; 8]).output("out", 16);
+        s.run(&k, 1, &options).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(s.values::<f16>(1), [f16::from_f32(8.0); 8]);
+        let (both, one) = (f16::from_f32(96.0), f16::from_f32(64.0));
+        let want = [both, both, one, one, one, one, one, one];
+        assert_eq!(s.values::<f16>(0), want);
+    }
+}
+
+#[test]
+fn a_discarded_line_may_be_written_again() {
+    let k = build(1, |k| {
+        let x = k.pointer::<u32>("x");
+        k.role("all").body(|| {
+            elect(|| {
+                x.demote(0u32);
+                x.discard(32u32);
+            });
+            warp_sync();
+            let hint = range_policy(Evict::Last, x.address(0u32), 128, 256);
+            let again = LoadCache::DEFAULT.l1(L1::Again).hint(hint);
+            let [three] = x.load_cached::<u32, 1>(lane_id(), again);
+            if_(lane_id().lt(16u32), || {
+                let through = StoreCache::DEFAULT.l1(L1::Through);
+                x.store_cached(lane_id() + 32, [three + 4], through);
+            });
+        });
+    });
+    for options in timings() {
+        let s = Setup::new().input("x", &[3u32; 96]);
+        s.run(&k, 1, &options).unwrap_or_else(|e| panic!("{e}"));
+        let got = s.values::<u32>(0);
+        assert!(got[..32].iter().chain(&got[64..]).all(|&x| x == 3));
+        assert!(got[32..48].iter().all(|&x| x == 7));
+        assert!(got[48..64].iter().all(|&x| x != 3 && x != 7));
     }
 }

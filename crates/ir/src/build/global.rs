@@ -9,8 +9,10 @@ use super::state::{Width, emit, here, with};
 use super::tile::Tile;
 use super::warp::warp_sync;
 use crate::ops::atomic::AtomicOp;
-use crate::ops::memory::{Load, LoadCache, Prefetch, PrefetchTo, Store, StoreCache};
-use crate::ops::policy::{CacheHint, CreatePolicy, Evict};
+use crate::ops::memory::{
+    ApplyPriority, Discard, Load, LoadCache, Prefetch, PrefetchTo, Store, StoreCache,
+};
+use crate::ops::policy::{CacheHint, CreatePolicy, CreateRangePolicy, Evict};
 use crate::sync::{MemoryOrder, Scope};
 use crate::types::{Element, Scalar};
 use crate::value::At;
@@ -155,6 +157,22 @@ impl<T: Element> Global<T> {
         let addr = self.address(i).operand();
         emit(Prefetch { addr, to });
     }
+
+    /// Has the L2 keep the line of 128 bytes that starts at an element as other
+    /// lines, after it was kept for longer.
+    #[track_caller]
+    pub fn demote(self, i: impl Index) {
+        let addr = self.address(i).operand();
+        emit(ApplyPriority { addr });
+    }
+
+    /// Drops the line of 128 bytes that starts at an element, without a write
+    /// to memory: nobody may read it before it is written again.
+    #[track_caller]
+    pub fn discard(self, i: impl Index) {
+        let addr = self.address(i).operand();
+        emit(Discard { addr });
+    }
 }
 
 /// Makes a hint: the L2 keeps a fraction (above 0, up to 1) of the lines of an
@@ -167,6 +185,27 @@ pub fn cache_policy(evict: Evict, fraction: impl Value<f32>) -> CacheHint {
         primary: evict,
         rest: Evict::Unchanged,
         fraction: fraction.operand(),
+    });
+    CacheHint::Policy(dst.operand())
+}
+
+/// Makes a hint for accesses inside of `total` bytes: the L2 keeps the first
+/// `bytes` from an address on as `evict` says, and the rest as it is.
+#[track_caller]
+pub fn range_policy(
+    evict: Evict,
+    from: impl Value<u64>,
+    bytes: impl Value<u32>,
+    total: impl Value<u32>,
+) -> CacheHint {
+    let dst = Reg::<u64>::fresh();
+    emit(CreateRangePolicy {
+        dst: dst.id(),
+        primary: evict,
+        rest: Evict::Unchanged,
+        addr: from.operand(),
+        bytes: bytes.operand(),
+        total: total.operand(),
     });
     CacheHint::Policy(dst.operand())
 }

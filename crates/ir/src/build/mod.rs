@@ -55,7 +55,7 @@ pub use copy::{CopyCache, copy_commit, copy_wait, copy_wait_all};
 pub use declare::{Builder, RoleDecl};
 pub use flow::{Carry, Range, elect, elect_lane, if_, if_else, range, select, steps, while_};
 pub use frag::{Cell, Frag, Team};
-pub use global::{Flags, Global, Index, WorkQueue, cache_policy};
+pub use global::{Flags, Global, Index, WorkQueue, cache_policy, range_policy};
 pub use korder::{ByWords, KOrder, Natural, Pairs, Quads};
 pub use math::*;
 pub use mma::{Fragment, MatrixPair, MatrixWord, Mixes, mma_sync, mma_sync_half};

@@ -411,7 +411,7 @@ impl Effects for Used {
         t.operands(&mut |o| self.operand(o));
     }
     fn sync(&mut self, s: &Sync) {
-        s.operands(&mut |o| self.operand(o));
+        s.operands(&mut |o, _| self.operand(o));
     }
     fn whole_warp(&mut self) {}
 }

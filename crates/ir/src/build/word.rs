@@ -101,7 +101,20 @@ impl<T: Scalar> Word<T> {
     /// Changes it in one step; gives what it was.
     #[track_caller]
     pub fn atomic(self, op: AtomicOp, value: impl Value<T>, order: MemoryOrder) -> Reg<T> {
-        self.change(op, value.operand(), None, order)
+        let [old] = self.atomic_vec(op, [value], order);
+        old
+    }
+
+    /// Changes it and those after it, each in one step: 2, 4 or 8 floats, of up
+    /// to 16 bytes, are added to in global memory. Gives what they were.
+    #[track_caller]
+    pub fn atomic_vec<const N: usize>(
+        self,
+        op: AtomicOp,
+        values: [impl Value<T>; N],
+        order: MemoryOrder,
+    ) -> [Reg<T>; N] {
+        self.change(op, values.map(|v| v.operand()), None, order)
     }
 
     /// Writes it if it is `expected`; gives what it was.
@@ -114,24 +127,25 @@ impl<T: Scalar> Word<T> {
     ) -> Reg<T> {
         let _at = here();
         let expected = Some(expected.operand());
-        self.change(AtomicOp::Cas, value.operand(), expected, order)
+        let [old] = self.change(AtomicOp::Cas, [value.operand()], expected, order);
+        old
     }
 
     #[track_caller]
-    fn change(
+    fn change<const N: usize>(
         self,
         op: AtomicOp,
-        value: Operand,
+        values: [Operand; N],
         compare: Option<Operand>,
         order: MemoryOrder,
-    ) -> Reg<T> {
-        let dst = Reg::fresh();
+    ) -> [Reg<T>; N] {
+        let dst: [Reg<T>; N] = std::array::from_fn(|_| Reg::fresh());
         emit(Atomic {
             op,
             ty: T::TYPE,
-            dst: dst.id(),
+            dst: dst.iter().map(|r| r.id()).collect(),
             at: self.at,
-            value,
+            values: values.to_vec(),
             compare,
             order,
         });
@@ -145,7 +159,8 @@ impl<T: Scalar> Word<T> {
         self.reduce_vec(op, [value], order);
     }
 
-    /// Changes it and those after it, each in one step: 2 or 4 floats in global memory.
+    /// Changes it and those after it, each in one step: 2, 4 or 8 floats,
+    /// of up to 16 bytes, are added to in global memory.
     #[track_caller]
     pub fn reduce_vec<const N: usize>(
         self,

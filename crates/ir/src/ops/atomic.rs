@@ -23,6 +23,7 @@ use crate::value::{At, Operand, RegId};
 fn words<M: Machine>(m: &mut M, o: Operand, ty: Type) -> Lanes<u64> {
     match ty.bytes() {
         8 => m.get::<u64>(o),
+        2 => m.get::<u16>(o).map(u64::from),
         _ => m.get::<u32>(o).map(u64::from),
     }
 }
@@ -31,6 +32,7 @@ fn words<M: Machine>(m: &mut M, o: Operand, ty: Type) -> Lanes<u64> {
 fn set_words<M: Machine>(m: &mut M, r: RegId, ty: Type, v: &Lanes<u64>) {
     match ty.bytes() {
         8 => m.set(r, v),
+        2 => m.set(r, &v.map(|x| x as u16)),
         _ => m.set(r, &v.map(|x| x as u32)),
     }
 }
@@ -50,6 +52,35 @@ fn touch(e: &mut dyn Effects, at: At, bytes: usize, order: MemoryOrder) {
     if order.sem.acquires() {
         e.orders(order.scope);
     }
+}
+
+/// The `n`th word from a place on; several are in global memory.
+fn nth(at: At, ty: Type, n: usize) -> At {
+    match at {
+        At::Global { addr, offset } => At::Global {
+            addr,
+            offset: offset.wrapping_add((n * ty.bytes()) as i32),
+        },
+        shared => shared,
+    }
+}
+
+/// Refuses a number of words that are not changed together.
+fn legal_words(op: AtomicOp, ty: Type, at: &At, n: usize) -> Result<(), String> {
+    let global = matches!(at, At::Global { .. });
+    let several = op == AtomicOp::Add && ty.is_float() && global;
+    if n == 1 || several && [2, 4, 8].contains(&n) && n * ty.bytes() <= 16 {
+        return Ok(());
+    }
+    Err(format!(
+        "one word is changed, or 2, 4 or 8 floats of up to 16 bytes are added to in global memory, not {n} of {ty}{}",
+        if global { "" } else { " in shared memory" }
+    ))
+}
+
+/// The PTX version that has so many words.
+fn words_since(n: usize) -> (u32, u32) {
+    if n > 1 { (8, 1) } else { (8, 0) }
 }
 
 /// Refuses semantics that an instruction does not have.

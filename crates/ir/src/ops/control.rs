@@ -1,11 +1,12 @@
 //! The CTA as a whole: barriers of threads, registers, and the emergency exit.
 
-use super::{Exactness, Info, Instr};
+use super::compare::predicate;
+use super::{Exactness, Info, Instr, Uniform};
 use crate::lanes::lanes_of;
 use crate::machine::{Asm, Effects, Exec, Fault, FaultKind, Lane, Machine, Mask, Step};
-use crate::sync::Sync;
+use crate::sync::{Sync, Tally};
 use crate::target::Target;
-use crate::value::{NamedId, Operand};
+use crate::value::{NamedId, Operand, RegId};
 
 /// Refuses an `.aligned` op that part of a warp has reached.
 pub(super) fn whole_warp<M: Machine>(m: &M, name: &str) -> Result<(), Fault> {
@@ -177,6 +178,70 @@ impl Instr for NamedArrive {
     }
 }
 
+/// Some warps of the CTA meet, see each other's memory, and learn of each other's predicates.
+#[derive(Clone, PartialEq, Debug)]
+pub struct NamedTally {
+    /// The barrier: nobody syncs or arrives at the same meeting otherwise.
+    pub bar: NamedId,
+    /// Threads that take part.
+    pub threads: u32,
+    /// What is counted.
+    pub tally: Tally,
+    /// The predicate of each thread.
+    pub pred: Operand,
+    /// The answer, the same in all: a number (`u32`) or a predicate.
+    pub dst: RegId,
+}
+
+impl NamedTally {
+    fn act(&self) -> Sync {
+        Sync::NamedTally {
+            bar: self.bar,
+            threads: self.threads,
+            tally: self.tally,
+            pred: self.pred,
+            dst: self.dst,
+        }
+    }
+}
+
+impl Instr for NamedTally {
+    const INFO: Info = Info {
+        name: "named_tally",
+        ptx: "barrier.cta.red.{popc.aligned.u32,and.aligned.pred,or.aligned.pred}",
+        doc: "as named_sync, and tells in how many threads a predicate holds, whether in all, or in any",
+        exactness: Exactness::Exact,
+    };
+    fn name(&self) -> String {
+        format!("named_tally.{}", self.tally.name())
+    }
+    fn effects(&self, e: &mut dyn Effects) {
+        e.def(self.dst);
+        e.whole_warp();
+        e.sync(&self.act());
+    }
+    fn uniform(&self, _: Uniform) -> Uniform {
+        // Other warps may have met at the same statement another time.
+        Uniform::Warp
+    }
+    fn asm(&self, a: &mut dyn Asm) {
+        let (dst, pred) = (a.reg(self.dst), predicate(a, self.pred));
+        let bar = a.named(self.bar);
+        let (op, ty) = self.tally.ptx();
+        a.emit(format!(
+            "barrier.cta.red.{op}.aligned.{ty} {dst}, {bar}, {}, {pred}",
+            self.threads
+        ));
+    }
+    fn exec<M: Machine>(&self, m: &mut M) -> Exec {
+        whole_warp(m, Self::INFO.name)?;
+        m.sync(&self.act())
+    }
+    fn legal(&self, target: &Target) -> Result<(), String> {
+        legal_threads(self.threads, target)
+    }
+}
+
 /// Changes how many registers each thread of the warpgroup has.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SetMaxRegs {
@@ -341,7 +406,7 @@ impl Instr for Trap {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lanes::fake::{Warp, ptx};
+    use crate::lanes::fake::{Warp, arg, ptx, reg};
 
     const NAMED: NamedId = NamedId(3);
 
@@ -394,6 +459,39 @@ mod tests {
             assert_eq!(f.kind, FaultKind::Convergence);
             assert!(f.text.contains("not by lanes 0x0000ffff"), "{}", f.text);
         }
+    }
+
+    #[test]
+    fn a_tally_is_a_sync_with_a_question() {
+        let tally = |tally, threads| NamedTally {
+            bar: NAMED,
+            threads,
+            tally,
+            pred: arg(1),
+            dst: reg(0),
+        };
+        for (how, text) in [
+            (Tally::Count, "popc.aligned.u32"),
+            (Tally::All, "and.aligned.pred"),
+            (Tally::Any, "or.aligned.pred"),
+        ] {
+            let want = format!("barrier.cta.red.{text} %0, 3, 64, %1");
+            assert_eq!(ptx(&tally(how, 64)), [want]);
+        }
+        let warp = Warp::new().run(&tally(Tally::Any, 96));
+        assert!(matches!(
+            warp.syncs[..],
+            [Sync::NamedTally {
+                bar: NAMED,
+                threads: 96,
+                tally: Tally::Any,
+                ..
+            }]
+        ));
+        let part = Warp::new().with_active(1).fault(&tally(Tally::All, 64));
+        assert_eq!(part.kind, FaultKind::Convergence);
+        let why = tally(Tally::Count, 48).legal(&Target::SM_90A).unwrap_err();
+        assert!(why.ends_with("not 48"), "{why}");
     }
 
     #[test]

@@ -1,13 +1,15 @@
-//! Generic loads and stores of up to 16 bytes per lane, prefetches, and fences.
+//! Generic loads and stores of up to 16 bytes per lane, prefetches and other words about lines, and fences.
 
 mod cache;
 mod fence;
+mod line;
 mod load;
 mod prefetch;
 mod store;
 
 pub use cache::{Fetch, L1, LoadCache, LoadPath, StoreCache};
 pub use fence::Fence;
+pub use line::{ApplyPriority, Discard};
 pub use load::Load;
 pub use prefetch::{Prefetch, PrefetchTo};
 pub use store::Store;

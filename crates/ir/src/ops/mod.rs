@@ -164,9 +164,9 @@ ops! {
     math { Ex2, Lg2, Rcp, Rsqrt, Sqrt, Tanh }
     warp { Shuffle, Vote, Ballot, MatchAny, MatchAll, Redux, WarpSync }
     special { ReadSpecial, ReadParam }
-    memory { Load, Store, Prefetch, Fence }
+    memory { Load, Store, Prefetch, ApplyPriority, Discard, Fence }
     atomic { Atomic, Reduce, StrongLoad, StrongStore }
-    policy { CreatePolicy }
+    policy { CreatePolicy, CreateRangePolicy }
     copy { CopyAsync, CopyCommit, CopyWait, CopyArrive }
     mbarrier { MbarrierInit, MbarrierInval, MbarrierArrive, MbarrierExpectTx, MbarrierWait, MbarrierTest }
     bulk { BulkLoad, BulkStore, BulkSend, BulkPrefetch, BulkCommit, BulkWait }
@@ -176,7 +176,7 @@ ops! {
     mma { Mma }
     matrix { LoadMatrix, StoreMatrix, TransposeMatrix }
     cluster { ClusterArrive, ClusterWait }
-    control { CtaSync, NamedSync, NamedArrive, SetMaxRegs, LaunchDependents, WaitPrerequisites, Nanosleep, Trap }
+    control { CtaSync, NamedSync, NamedArrive, NamedTally, SetMaxRegs, LaunchDependents, WaitPrerequisites, Nanosleep, Trap }
 }
 
 /// What is no op of its own, but an instruction all the same: statements

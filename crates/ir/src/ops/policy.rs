@@ -1,5 +1,9 @@
 //! What the L2 shall keep: hints of copies and accesses, and the policies behind them.
 
+mod range;
+
+pub use range::CreateRangePolicy;
+
 use super::{Exactness, Info, Instr};
 use crate::lanes::lanes_of;
 use crate::machine::{Asm, Effects, Exec, Fault, FaultKind, Machine, Step};
@@ -93,14 +97,38 @@ impl Evict {
 
 /// The bits of a policy, as an H200 makes them: what becomes of some sixteenths, and of the rest.
 fn policy(primary: Evict, rest: Evict, fraction: f32) -> u64 {
+    let sixteenths = (fraction * 16.0).ceil().clamp(1.0, 16.0) as u64 - 1;
+    (0x10 | code(primary, rest)) << 56 | sixteenths << 52
+}
+
+/// What becomes of the two parts, as the hardware writes it.
+fn code(primary: Evict, rest: Evict) -> u64 {
     let code = match primary {
         Evict::Unchanged => 0,
         Evict::First => 2,
         Evict::Last => 4,
         Evict::Normal => 6,
     };
-    let sixteenths = (fraction * 16.0).ceil().clamp(1.0, 16.0) as u64 - 1;
-    1 << 60 | (code | u64::from(rest == Evict::First)) << 56 | sixteenths << 52
+    code | u64::from(rest == Evict::First)
+}
+
+/// What becomes of the rest, behind a prefix; nothing if it stays as it is.
+fn rest_suffix(rest: Evict, prefix: &str) -> String {
+    match rest {
+        Evict::Unchanged => String::new(),
+        rest => format!("{prefix}{}", rest.name()),
+    }
+}
+
+/// Refuses what cannot become of the rest.
+fn legal_rest(rest: Evict) -> Result<(), String> {
+    match rest {
+        Evict::First | Evict::Unchanged => Ok(()),
+        rest => Err(format!(
+            "the rest of a policy is evict_first or evict_unchanged, not {}",
+            rest.name()
+        )),
+    }
 }
 
 /// Makes a policy: a fraction of the lines of an access is kept one way, the rest another.
@@ -124,10 +152,7 @@ impl Instr for CreatePolicy {
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
-        let rest = match self.rest {
-            Evict::Unchanged => String::new(),
-            rest => format!(".{}", rest.name()),
-        };
+        let rest = rest_suffix(self.rest, ".");
         format!("create_policy.{}{rest}", self.primary.name())
     }
     fn effects(&self, e: &mut dyn Effects) {
@@ -136,10 +161,7 @@ impl Instr for CreatePolicy {
     }
     fn asm(&self, a: &mut dyn Asm) {
         let (dst, fraction) = (a.reg(self.dst), a.operand(self.fraction, Type::F32));
-        let rest = match self.rest {
-            Evict::Unchanged => String::new(),
-            rest => format!(".L2::{}", rest.name()),
-        };
+        let rest = rest_suffix(self.rest, ".L2::");
         a.emit(format!(
             "createpolicy.fractional.L2::{}{rest}.b64 {dst}, {fraction}",
             self.primary.name()
@@ -155,12 +177,7 @@ impl Instr for CreatePolicy {
         Ok(Step::Next)
     }
     fn legal(&self, _: &Target) -> Result<(), String> {
-        if !matches!(self.rest, Evict::First | Evict::Unchanged) {
-            return Err(format!(
-                "the rest of a policy is evict_first or evict_unchanged, not {}",
-                self.rest.name()
-            ));
-        }
+        legal_rest(self.rest)?;
         match self.fraction {
             Operand::Imm(bits) if !is_fraction(f32::from_bits(bits as u32)) => {
                 Err(wrong(f32::from_bits(bits as u32)))

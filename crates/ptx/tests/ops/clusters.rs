@@ -124,10 +124,24 @@ pub(crate) fn fences() -> Sheet {
         Fence::ProxyAsyncCluster,
         Fence::ProxyAsyncGlobal,
         Fence::ProxyAsync,
+        Fence::ProxyAsyncRelease,
+        Fence::ProxyAsyncAcquire,
         Fence::ProxyAlias,
         Fence::MbarrierInit,
+        Fence::AcquireShared,
+        Fence::ReleaseShared,
     ];
-    let scoped = scopes.map(|scope| [Fence::AcqRel(scope), Fence::Sc(scope)]);
+    let map = s.value(Type::U64).into();
+    let scoped = scopes.map(|scope| {
+        [
+            Fence::AcqRel(scope),
+            Fence::Acquire(scope),
+            Fence::Release(scope),
+            Fence::Sc(scope),
+            Fence::TensorMapRelease(scope),
+            Fence::TensorMapAcquire(scope, map),
+        ]
+    });
     for fence in plain.into_iter().chain(scoped.into_iter().flatten()) {
         s.op(FenceOp { fence });
     }

@@ -74,6 +74,8 @@ pub(crate) fn memory() -> Sheet {
     ] {
         s.op(Prefetch { addr, to });
     }
+    s.op(ApplyPriority { addr });
+    s.op(Discard { addr });
     let fences = [
         warpline_ir::Fence::ProxyAsyncShared,
         warpline_ir::Fence::ProxyAsyncGlobal,
@@ -95,6 +97,9 @@ fn caches(s: &mut Sheet, at: At) {
         L1::Default,
         L1::Bypass,
         L1::Streaming,
+        L1::LastUse,
+        L1::Again,
+        L1::Through,
         L1::NoAllocate,
         L1::EvictFirst,
         L1::EvictLast,
@@ -128,20 +133,20 @@ pub(crate) fn atomic() -> Sheet {
     for at in at {
         for ty in TYPES {
             for op in AtomicOp::ALL {
-                let (dst, value) = (s.reg(ty), s.value(ty).into());
+                let value = s.value(ty).into();
                 let compare = (op == AtomicOp::Cas).then_some(value);
                 let order = MemoryOrder::relaxed(Scope::Gpu);
-                s.form(Atomic {
-                    op,
-                    ty,
-                    dst,
-                    at,
-                    value,
-                    compare,
-                    order,
-                });
-                for n in [1, 2, 4] {
-                    let values = vec![value; n];
+                for n in [1, 2, 4, 8] {
+                    let (dst, values) = (s.regs(ty, n), vec![value; n]);
+                    s.form(Atomic {
+                        op,
+                        ty,
+                        dst,
+                        at,
+                        values: values.clone(),
+                        compare,
+                        order,
+                    });
                     s.form(Reduce {
                         op,
                         ty,
@@ -169,17 +174,16 @@ pub(crate) fn atomic() -> Sheet {
 /// Every access that has this order.
 fn orders(s: &mut Sheet, at: At, order: MemoryOrder) {
     let (op, ty, value) = (AtomicOp::Add, Type::U32, Operand::Imm(1));
-    let (dst, compare) = (s.reg(ty), None);
+    let (dst, values, compare) = (s.regs(ty, 1), vec![value], None);
     s.op(Atomic {
         op,
         ty,
         dst,
         at,
-        value,
+        values: values.clone(),
         compare,
         order,
     });
-    let values = vec![value];
     s.form(Reduce {
         op,
         ty,
@@ -207,6 +211,18 @@ pub(crate) fn policy() -> Sheet {
                     primary,
                     rest,
                     fraction,
+                });
+            }
+            let size = s.value(Type::U32).into();
+            for (bytes, total) in [(size, size), (Operand::Imm(4096), Operand::Imm(8192))] {
+                let (dst, addr) = (s.reg(Type::U64), s.value(Type::U64).into());
+                s.op(CreateRangePolicy {
+                    dst,
+                    primary,
+                    rest,
+                    addr,
+                    bytes,
+                    total,
                 });
             }
         }

@@ -159,6 +159,27 @@ pub(crate) fn control() -> Sheet {
         grow: false,
     });
     s.op(NamedArrive { bar, threads });
+    s.kernel.named.push(NamedBarrier {
+        name: "agreed".to_owned(),
+        id: 2,
+        loc: Loc(0),
+    });
+    for (tally, ty) in [
+        (Tally::Count, Type::U32),
+        (Tally::All, Type::Pred),
+        (Tally::Any, Type::Pred),
+    ] {
+        for pred in s.both(Type::Pred) {
+            let (bar, dst) = (NamedId(1), s.reg(ty));
+            s.op(NamedTally {
+                bar,
+                threads: 128,
+                tally,
+                pred,
+                dst,
+            });
+        }
+    }
     s.op(CtaSync);
     s.op(LaunchDependents);
     s.op(WaitPrerequisites);

@@ -2,11 +2,12 @@
 
 use crate::build::reg::{Reg, Value};
 use crate::build::state::{Count, emit, with};
-use crate::ops::control::{NamedArrive, NamedSync};
+use crate::ops::control::{NamedArrive, NamedSync, NamedTally};
 use crate::ops::mbarrier::{
     MbarrierArrive, MbarrierExpectTx, MbarrierInit, MbarrierInval, MbarrierTest, MbarrierWait,
 };
-use crate::sync::Scope;
+use crate::sync::{Scope, Tally};
+use crate::types::Scalar;
 use crate::value::{BarId, BarRef, NamedId, Operand};
 
 /// A declared array of mbarriers.
@@ -224,5 +225,36 @@ impl Named {
             bar: self.id,
             threads,
         });
+    }
+
+    /// As [`sync`](Self::sync), which nobody may mix with this; in how many threads `pred` holds.
+    #[track_caller]
+    pub fn count(self, threads: u32, pred: impl Value<bool>) -> Reg<u32> {
+        self.tally(Tally::Count, threads, pred.operand())
+    }
+
+    /// As [`count`](Self::count): whether `pred` holds in all threads.
+    #[track_caller]
+    pub fn all(self, threads: u32, pred: impl Value<bool>) -> Reg<bool> {
+        self.tally(Tally::All, threads, pred.operand())
+    }
+
+    /// As [`count`](Self::count): whether `pred` holds in any thread.
+    #[track_caller]
+    pub fn any(self, threads: u32, pred: impl Value<bool>) -> Reg<bool> {
+        self.tally(Tally::Any, threads, pred.operand())
+    }
+
+    #[track_caller]
+    fn tally<T: Scalar>(self, tally: Tally, threads: u32, pred: Operand) -> Reg<T> {
+        let dst = Reg::fresh();
+        emit(NamedTally {
+            bar: self.id,
+            threads,
+            tally,
+            pred,
+            dst: dst.id(),
+        });
+        dst
     }
 }

@@ -3,6 +3,7 @@
 use crate::lanes::Number;
 use crate::ops::only;
 use crate::types::{Bf16x2, F16x2, Type};
+use half::{bf16, f16};
 
 /// What an atomic does to the word in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -63,7 +64,9 @@ impl AtomicOp {
     /// The op with rounding, as PTX spells it.
     pub(super) fn spelled(self, ty: Type) -> &'static str {
         match ty {
-            Type::F16x2 | Type::Bf16x2 if self == AtomicOp::Add => "add.noftz",
+            Type::F16 | Type::Bf16 | Type::F16x2 | Type::Bf16x2 if self == AtomicOp::Add => {
+                "add.noftz"
+            }
             _ => self.name(),
         }
     }
@@ -83,9 +86,10 @@ impl AtomicOp {
     pub(super) fn legal(self, ty: Type) -> Result<(), String> {
         use Type::*;
         let types: &[Type] = match self {
-            AtomicOp::Add => &[U32, I32, U64, I64, F32, F16x2, Bf16x2],
+            AtomicOp::Add => &[U32, I32, U64, I64, F32, F16, Bf16, F16x2, Bf16x2],
             AtomicOp::Inc | AtomicOp::Dec => &[U32],
-            AtomicOp::Exch | AtomicOp::Cas => &[U32, I32, U64, I64, F32, F16x2, Bf16x2],
+            AtomicOp::Exch => &[U32, I32, U64, I64, F32, F16x2, Bf16x2],
+            AtomicOp::Cas => &[U16, F16, Bf16, U32, I32, U64, I64, F32, F16x2, Bf16x2],
             _ => &[U32, I32, U64, I64],
         };
         only(&format!("atomic {}", self.name()), ty, types)
@@ -124,6 +128,12 @@ fn sum(ty: Type, old: u64, new: u64, global: bool) -> u64 {
     let (a, b) = (old as u32, new as u32);
     match ty {
         Type::F32 => flush(Number::add(float(old), float(new))).to_bits().into(),
+        Type::F16 => Number::add(f16::from_bits(a as u16), f16::from_bits(b as u16))
+            .to_bits()
+            .into(),
+        Type::Bf16 => Number::add(bf16::from_bits(a as u16), bf16::from_bits(b as u16))
+            .to_bits()
+            .into(),
         Type::F16x2 => Number::add(F16x2(a), F16x2(b)).0.into(),
         Type::Bf16x2 => Number::add(Bf16x2(a), Bf16x2(b)).0.into(),
         Type::U32 | Type::I32 => a.wrapping_add(b).into(),

@@ -1,6 +1,6 @@
 //! Reductions: atomics whose old word nobody wants.
 
-use super::{AtomicOp, legal_order, touch, words};
+use super::{AtomicOp, legal_order, legal_words, nth, touch, words, words_since};
 use crate::machine::{Asm, Effects, Exec, Machine, Step};
 use crate::ops::memory::{space, vector, width};
 use crate::ops::{Exactness, Info, Instr};
@@ -33,7 +33,7 @@ impl Reduce {
 impl Instr for Reduce {
     const INFO: Info = Info {
         name: "reduce",
-        ptx: "red.{relaxed,release}.{cta,cluster,gpu,sys}.{global,shared,shared::cluster}.{add,min,max,and,or,xor,inc,dec}{.v2,.v4}",
+        ptx: "red.{relaxed,release}.{cta,cluster,gpu,sys}.{global,shared,shared::cluster}.{add,min,max,and,or,xor,inc,dec}{.v2,.v4,.v8}",
         doc: "changes words in memory, each in one step; several words are float sums in global memory",
         exactness: Exactness::Exact,
     };
@@ -65,16 +65,10 @@ impl Instr for Reduce {
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
         let size = self.ty.bytes();
+        let global = matches!(self.at, At::Global { .. });
         for (i, &o) in self.values.iter().enumerate() {
             let value = words(m, o, self.ty);
-            let past = (i * size) as i32;
-            let (at, global) = match self.at {
-                At::Global { addr, offset } => {
-                    let offset = offset.wrapping_add(past);
-                    (At::Global { addr, offset }, true)
-                }
-                at => (at, false),
-            };
+            let at = nth(self.at, self.ty, i);
             m.atomic(&at, size, self.order, &mut |lane, old| {
                 self.op.apply(self.ty, old, value[lane], global)
             })?;
@@ -91,23 +85,9 @@ impl Instr for Reduce {
             ));
         }
         self.op.legal(self.ty)?;
-        let floats = matches!(self.ty, Type::F32 | Type::F16x2 | Type::Bf16x2);
-        let global = matches!(self.at, At::Global { .. });
-        match self.values.len() {
-            1 => Ok(()),
-            2 | 4 if floats && global => Ok(()),
-            n => Err(format!(
-                "a reduction changes one word, or 2 or 4 floats in global memory, not {n} of {}{}",
-                self.ty,
-                if global { "" } else { " in shared memory" }
-            )),
-        }
+        legal_words(self.op, self.ty, &self.at, self.values.len())
     }
     fn ptx_version(&self) -> (u32, u32) {
-        if self.values.len() > 1 {
-            (8, 1)
-        } else {
-            (8, 0)
-        }
+        words_since(self.values.len())
     }
 }

@@ -43,9 +43,9 @@ fn op(op: AtomicOp, ty: Type, at: At) -> Atomic {
     Atomic {
         op,
         ty,
-        dst: reg(0),
+        dst: vec![reg(0)],
         at,
-        value: arg(1),
+        values: vec![arg(1)],
         compare: None,
         order: MemoryOrder::relaxed(Scope::Gpu),
     }
@@ -73,6 +73,7 @@ fn run(o: AtomicOp, ty: Type, start: u64, operands: &[u64]) -> (u64, Vec<u64>) {
     cta.run(&op(o, ty, FAR));
     let old = match ty.bytes() {
         8 => cta.warp.read::<u64>(0).to_vec(),
+        2 => cta.warp.read::<u16>(0).map(u64::from).to_vec(),
         _ => cta.warp.read::<u32>(0).map(u64::from).to_vec(),
     };
     (word(&cta.global, ty), old[..operands.len()].to_vec())
@@ -105,6 +106,23 @@ fn lanes_follow_one_another_and_see_the_word_before_them() {
     is(Dec, Type::U32, 1, &[3, 3, 3], 2, &[1, 0, 3]);
     is(Dec, Type::U32, 9, &[3], 3, &[9]);
     is(Exch, Type::U32, 1, &[2, 3], 3, &[1, 2]);
+    // 1, 2, 3.5 in f16; 1, 2, 4 in bf16.
+    is(
+        Add,
+        Type::F16,
+        0x3c00,
+        &[0x3c00, 0x3e00],
+        0x4300,
+        &[0x3c00, 0x4000],
+    );
+    is(
+        Add,
+        Type::Bf16,
+        0x3f80,
+        &[0x3f80, 0x4000],
+        0x4080,
+        &[0x3f80, 0x4000],
+    );
 }
 
 #[test]
@@ -119,6 +137,8 @@ fn float_sums_flush_subnormals_of_f32_in_global_memory_only() {
     // 1 + 1 beside a subnormal, in f16 and in bf16.
     assert_eq!(add(Type::F16x2, 0x0001_3c00, 0x0001_3c00), 0x0002_4000);
     assert_eq!(add(Type::Bf16x2, 0x0001_3f80, 0x0001_3f80), 0x0002_4000);
+    assert_eq!(add(Type::F16, 1, 1), 2);
+    assert_eq!(add(Type::Bf16, 1, 1), 2);
 }
 
 #[test]
@@ -140,6 +160,21 @@ fn cas_writes_where_the_old_word_is_the_one_named() {
     });
     assert_eq!(word(&cta.shared[0], Type::U32), 9);
     assert_eq!(cta.warp.read::<u32>(0)[..3], [5, 7, 7]);
+}
+
+#[test]
+fn several_floats_are_changed_one_by_one() {
+    let mut cta = cta(Type::F32, 0, &[u64::from(1f32.to_bits())]);
+    cta.global[..16].copy_from_slice(bytemuck::cast_slice(&[1f32, 2.0, 3.0, 4.0]));
+    cta.run(&Atomic {
+        dst: (10..14).map(reg).collect(),
+        values: vec![arg(1); 4],
+        ..op(AtomicOp::Add, Type::F32, FAR)
+    });
+    let end: &[f32] = bytemuck::cast_slice(&cta.global[..16]);
+    assert_eq!(end, [2.0, 3.0, 4.0, 5.0]);
+    let old = [10, 11, 12, 13].map(|r| cta.warp.read::<f32>(r)[0]);
+    assert_eq!(old, [1.0, 2.0, 3.0, 4.0]);
 }
 
 #[test]
@@ -194,6 +229,7 @@ fn ptx_of_atomics() {
         (Add, Type::F32, FAR, "global.add.f32"),
         (Add, Type::I64, FAR, "global.add.u64"),
         (Add, Type::Bf16x2, near(), "shared.add.noftz.bf16x2"),
+        (Add, Type::F16, near(), "shared.add.noftz.f16"),
         (Min, Type::I32, near(), "shared.min.s32"),
         (Or, Type::I32, near(), "shared.or.b32"),
         (Xor, Type::U64, FAR, "global.xor.b64"),
@@ -216,6 +252,16 @@ fn ptx_of_atomics() {
         ptx(&red(Max, Type::U32, FAR, 1)),
         ["red.release.gpu.global.max.u32 [address], %1"]
     );
+    let two = Atomic {
+        dst: vec![reg(3), reg(4)],
+        values: vec![arg(1), arg(2)],
+        ..op(Add, Type::Bf16, FAR)
+    };
+    assert_eq!(
+        ptx(&two),
+        ["atom.relaxed.gpu.global.add.noftz.v2.bf16 {%3, %4}, [address], {%1, %2}"]
+    );
+    assert_eq!(two.ptx_version(), (8, 1));
     let pair = red(Add, Type::F16x2, FAR, 2);
     assert_eq!(
         ptx(&pair),
@@ -253,6 +299,14 @@ fn legality() {
     says(op(Cas, Type::U32, FAR).legal(&t), "this is atomic cas");
     says(red(Exch, Type::U32, FAR, 1).legal(&t), "exch needs atomic");
     assert_eq!(red(Add, Type::F32, FAR, 4).legal(&t), Ok(()));
+    assert_eq!(red(Add, Type::F16, FAR, 8).legal(&t), Ok(()));
+    says(red(Add, Type::F32, FAR, 8).legal(&t), "not 8 of f32");
+    says(op(Exch, Type::F16, FAR).legal(&t), "not f16");
+    let uneven = Atomic {
+        dst: vec![reg(3), reg(4)],
+        ..op(Add, Type::F32, FAR)
+    };
+    says(uneven.legal(&t), "not 1 for 2");
     says(red(Add, Type::U32, FAR, 2).legal(&t), "not 2 of u32");
     says(red(Add, Type::F32, FAR, 3).legal(&t), "not 3 of f32");
     says(red(Add, Type::F32, near(), 2).legal(&t), "shared memory");

@@ -14,6 +14,12 @@ pub enum L1 {
     Bypass,
     /// Used once: goes before others in the L2 too (`.cs`).
     Streaming,
+    /// Read for the last time: its line need not be kept (loads, `.lu`).
+    LastUse,
+    /// Fetched again, whatever is cached (loads, `.cv`).
+    Again,
+    /// Written through to memory (stores, `.wt`).
+    Through,
     /// Takes no line for it.
     NoAllocate,
     /// Goes before others.
@@ -32,6 +38,9 @@ impl L1 {
         match self {
             L1::Bypass => ".cg",
             L1::Streaming => ".cs",
+            L1::LastUse => ".lu",
+            L1::Again => ".cv",
+            L1::Through => ".wt",
             _ => "",
         }
     }
@@ -39,12 +48,12 @@ impl L1 {
     /// The eviction priority, behind it.
     fn priority(self) -> &'static str {
         match self {
-            L1::Default | L1::Bypass | L1::Streaming => "",
             L1::NoAllocate => ".L1::no_allocate",
             L1::EvictFirst => ".L1::evict_first",
             L1::EvictLast => ".L1::evict_last",
             L1::EvictNormal => ".L1::evict_normal",
             L1::EvictUnchanged => ".L1::evict_unchanged",
+            _ => "",
         }
     }
 }
@@ -200,6 +209,19 @@ impl LoadCache {
                 self.name()
             ));
         }
+        let read_only = self.path == LoadPath::ReadOnly;
+        if self.l1 == L1::Through || read_only && matches!(self.l1, L1::LastUse | L1::Again) {
+            return Err(format!(
+                "{} is for {}, not for load{}",
+                self.l1.operator(),
+                if read_only && self.l1 != L1::Through {
+                    "coherent loads"
+                } else {
+                    "stores"
+                },
+                self.name()
+            ));
+        }
         Ok(())
     }
 }
@@ -279,6 +301,13 @@ impl StoreCache {
         if self.volatile && hints {
             return Err(format!(
                 "a volatile store takes no cache operator, priority or hint, as store{} has",
+                self.name()
+            ));
+        }
+        if matches!(self.l1, L1::LastUse | L1::Again) {
+            return Err(format!(
+                "{} is for loads, not for store{}",
+                self.l1.operator(),
                 self.name()
             ));
         }

@@ -38,7 +38,7 @@ fn unpack<T: Lane>(data: &LaneBytes, from: usize) -> Lanes<T> {
 impl Instr for Load {
     const INFO: Info = Info {
         name: "load",
-        ptx: "ld{.volatile}.{global{.cg,.cs}{.nc}{.L1::…}{.L2::cache_hint}{.L2::64B,.L2::128B,.L2::256B},shared,shared::cluster}{.v2,.v4}.{b8,b16,b32,b64}",
+        ptx: "ld{.volatile}.{global{.cg,.cs,.lu,.cv}{.nc}{.L1::…}{.L2::cache_hint}{.L2::64B,.L2::128B,.L2::256B},shared,shared::cluster}{.v2,.v4}.{b8,b16,b32,b64}",
         doc: "loads up to 16 bytes per lane into one, two or four registers",
         exactness: Exactness::Exact,
     };

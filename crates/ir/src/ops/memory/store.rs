@@ -39,7 +39,7 @@ fn pack<T: Lane>(data: &mut LaneBytes, from: usize, v: &Lanes<T>) {
 impl Instr for Store {
     const INFO: Info = Info {
         name: "store",
-        ptx: "st{.volatile}.{global{.cg,.cs}{.L1::…}{.L2::cache_hint},shared,shared::cluster}{.v2,.v4}.{b8,b16,b32,b64}",
+        ptx: "st{.volatile}.{global{.cg,.cs,.wt}{.L1::…}{.L2::cache_hint},shared,shared::cluster}{.v2,.v4}.{b8,b16,b32,b64}",
         doc: "stores up to 16 bytes per lane from one, two or four registers",
         exactness: Exactness::Exact,
     };

@@ -4,7 +4,7 @@ use super::*;
 use crate::job::fake::{Cta, GLOBAL, Rng, place};
 use crate::lanes::fake::{arg, ptx, reg};
 use crate::layout::{Swizzle, TileLayout};
-use crate::machine::{Effects, Lanes, Touch, WARP};
+use crate::machine::{Effects, FaultKind, Lanes, Touch, WARP};
 use crate::ops::Instr;
 use crate::ops::policy::CacheHint;
 use crate::sync::{Scope, Sync};
@@ -104,6 +104,7 @@ fn a_fence_is_its_act() {
     for fence in [
         crate::sync::Fence::ProxyAsyncShared,
         crate::sync::Fence::AcqRel(Scope::Gpu),
+        crate::sync::Fence::TensorMapAcquire(Scope::Sys, arg(1)),
     ] {
         cta.run(&Fence { fence });
         assert_eq!(cta.warp.syncs.pop(), Some(Sync::Fence(fence)));
@@ -127,6 +128,11 @@ fn ptx_of_loads() {
         (
             LoadCache::DEFAULT.l1(L1::Streaming),
             "ld.global.cs.v4.b32 V",
+        ),
+        (LoadCache::DEFAULT.l1(L1::LastUse), "ld.global.lu.v4.b32 V"),
+        (
+            LoadCache::DEFAULT.l1(L1::Again).hint(hint),
+            "ld.global.cv.L2::cache_hint.v4.b32 V, %5",
         ),
         (
             LoadCache::READ_ONLY.l1(L1::Bypass).fetch(Fetch::B64),
@@ -181,6 +187,10 @@ fn ptx_of_stores() {
         text(".global.cs", "{%t0, %1}")
     );
     assert_eq!(
+        cached(StoreCache::DEFAULT.l1(L1::Through), FAR),
+        text(".global.wt", "{%t0, %1}")
+    );
+    assert_eq!(
         cached(StoreCache::VOLATILE, near(Some(1))),
         text(".volatile.shared::cluster", "{%t0, %1}")
     );
@@ -192,7 +202,37 @@ fn ptx_of_stores() {
 }
 
 #[test]
+fn a_discarded_line_is_junk_and_its_neighbours_are_not() {
+    let mut cta = cta();
+    let before = cta.global.clone();
+    let line: Lanes<u64> = std::array::from_fn(|_| GLOBAL + 256);
+    cta.warp = cta.warp.clone().with(3, &line).with_active(1);
+    cta.run(&Discard { addr: arg(3) });
+    assert_eq!(cta.global[..256], before[..256]);
+    assert_eq!(cta.global[384..], before[384..]);
+    let junk = &cta.global[256..384];
+    assert!(junk.iter().all(|&b| b == junk[0]) && junk[0] != 0);
+    cta.run(&ApplyPriority { addr: arg(3) });
+    let odd: Lanes<u64> = std::array::from_fn(|_| GLOBAL + 64);
+    cta.warp = cta.warp.clone().with(3, &odd);
+    let faults = [
+        Discard { addr: arg(3) }.exec(&mut cta),
+        ApplyPriority { addr: arg(3) }.exec(&mut cta),
+    ];
+    for fault in faults.map(|f| f.unwrap_err()) {
+        assert_eq!(fault.kind, FaultKind::Misaligned);
+        assert!(fault.text.contains("a multiple of 128"), "{}", fault.text);
+    }
+}
+
+#[test]
 fn ptx_of_prefetches_and_fences() {
+    let (discard, apply) = (Discard { addr: arg(1) }, ApplyPriority { addr: arg(1) });
+    assert_eq!(ptx(&discard), ["discard.global.L2 [%1], 128"]);
+    assert_eq!(
+        ptx(&apply),
+        ["applypriority.global.L2::evict_normal [%1], 128"]
+    );
     let prefetch = |to| ptx(&Prefetch { addr: arg(1), to });
     assert_eq!(prefetch(PrefetchTo::L1), ["prefetch.global.L1 [%1]"]);
     assert_eq!(
@@ -205,6 +245,43 @@ fn ptx_of_prefetches_and_fences() {
     assert_eq!(fence(ProxyAsyncGlobal), ["fence.proxy.async.global"]);
     assert_eq!(fence(MbarrierInit), ["fence.mbarrier_init.release.cluster"]);
     assert_eq!(fence(AcqRel(Scope::Cluster)), ["fence.acq_rel.cluster"]);
+    assert_eq!(fence(Release(Scope::Sys)), ["fence.release.sys"]);
+    assert_eq!(
+        fence(AcquireShared),
+        ["fence.acquire.sync_restrict::shared::cluster.cluster"]
+    );
+    assert_eq!(
+        fence(ProxyAsyncRelease),
+        ["fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster"]
+    );
+    assert_eq!(
+        fence(TensorMapRelease(Scope::Gpu)),
+        ["fence.proxy.tensormap::generic.release.gpu"]
+    );
+    assert_eq!(
+        fence(TensorMapAcquire(Scope::Cta, arg(1))),
+        ["fence.proxy.tensormap::generic.acquire.cta [%1], 128"]
+    );
+}
+
+#[test]
+fn a_fence_says_which_ptx_has_it_and_what_it_makes_of_relaxed_accesses() {
+    use crate::sync::Fence::*;
+    use crate::sync::MemoryOrder;
+    let op = |fence| Fence { fence };
+    assert_eq!(op(Sc(Scope::Gpu)).ptx_version(), (8, 0));
+    assert_eq!(op(TensorMapRelease(Scope::Gpu)).ptx_version(), (8, 3));
+    assert_eq!(op(ReleaseShared).ptx_version(), (8, 6));
+    assert_eq!(
+        Acquire(Scope::Sys).order(),
+        Some(MemoryOrder::acquire(Scope::Sys))
+    );
+    assert_eq!(
+        ReleaseShared.order(),
+        Some(MemoryOrder::release(Scope::Cluster))
+    );
+    assert_eq!(ProxyAsyncRelease.order(), None);
+    assert!(!ProxyAsyncRelease.is_proxy_shared());
 }
 
 #[test]
@@ -268,6 +345,14 @@ fn legality() {
         cached(LoadCache::VOLATILE.hint(CacheHint::EvictLast), FAR),
         "as load.volatile.evict_last has",
     );
+    says(
+        cached(LoadCache::DEFAULT.l1(L1::Through), FAR),
+        ".wt is for stores, not for load.wt",
+    );
+    says(
+        cached(LoadCache::READ_ONLY.l1(L1::Again), FAR),
+        ".cv is for coherent loads, not for load.nc.cv",
+    );
     let cached = |cache, at| {
         let store = Store {
             cache,
@@ -283,5 +368,9 @@ fn legality() {
     says(
         cached(StoreCache::VOLATILE.l1(L1::NoAllocate), FAR),
         "as store.volatile.L1::no_allocate has",
+    );
+    says(
+        cached(StoreCache::DEFAULT.l1(L1::LastUse), FAR),
+        ".lu is for loads, not for store.lu",
     );
 }
