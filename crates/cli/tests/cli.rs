@@ -43,6 +43,7 @@ fn every_command_answers_with_one_versioned_object() {
         ("--json", "run"),
         ("devices --json", "devices"),
         ("list --json", "list"),
+        ("list --ops --json", "list"),
         ("run vector-add --n 100 --json", "run"),
         ("emit vector-add --ir --json", "emit"),
         ("emit vector-add --resources --json", "emit"),

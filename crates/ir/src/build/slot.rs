@@ -344,13 +344,13 @@ impl<L: RingTiles> Slot<L, Reading> {
 
     /// Gives the slot back once the wgmmas that were issued on it are done:
     /// one step later, or when the accumulator is finished. In a ring of one
-    /// stage that is too late: the producer waits for this very slot, so its
+    /// stage that is too late: the producer waits for this very slot, so all
     /// products are waited for at once.
     #[track_caller]
     pub fn release_after(self, acc: &super::Acc) {
         let _at = here();
         if self.ring.stages == 1 {
-            acc.wait();
+            emit(WgmmaWait { pending: 0 });
             return self.release();
         }
         self.used.set(true);
