@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use warpline_cuda::{
     Args, Buffer, Context, CudaError, DataType, Driver, Event, JitOptions, LaunchConfig, Module,
-    Stream, Swizzle, TensorMap, Tiled, launch,
+    Stream, Swizzle, Tensor, TensorMap, Tiled, launch,
 };
 
 /// `data[i] *= 2` for `i < n`.
@@ -143,14 +143,9 @@ fn launch_cost(
 
 /// What a real driver says to a tensor map, a bad text and a huge buffer.
 fn refusals(context: &Context, data: &Buffer) -> Result<(), CudaError> {
-    let mut tiled = Tiled::new(
-        DataType::Bf16,
-        data.address(),
-        &[512, 64],
-        &[1024],
-        &[64, 64],
-    );
-    tiled.swizzle = Swizzle::B128;
+    let tensor = Tensor::new(DataType::Bf16, data.address(), &[512, 64], &[1024]);
+    let mut tiled = Tiled::new(tensor, &[64, 64]);
+    tiled.tensor.swizzle = Swizzle::B128;
     let map = TensorMap::tiled(context, &tiled)?;
     println!("tensor map: {:02x?} …", &map.to_bytes()[..16]);
     for refused in [

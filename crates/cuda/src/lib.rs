@@ -79,4 +79,4 @@ pub use launch::{Args, LaunchConfig, Scalar, launch};
 pub use memory::Buffer;
 pub use module::{Function, FunctionAttributes, JitOptions, Module};
 pub use stream::{Event, Stream};
-pub use tensor_map::{DataType, Im2col, L2Promotion, OobFill, Swizzle, TensorMap, Tiled};
+pub use tensor_map::{DataType, Im2col, L2Promotion, OobFill, Swizzle, Tensor, TensorMap, Tiled};

@@ -95,9 +95,9 @@ pub enum OobFill {
     NanRequestZeroFma = 1,
 }
 
-/// A tensor and the boxes in which it is copied; dimension 0 is innermost.
+/// A tensor on the device, as all maps say it; dimension 0 is innermost.
 #[derive(Debug, Clone, Copy)]
-pub struct Tiled<'a> {
+pub struct Tensor<'a> {
     /// The type of the elements.
     pub dtype: DataType,
     /// Where the tensor begins on the device.
@@ -107,10 +107,6 @@ pub struct Tiled<'a> {
     /// Bytes from one element to the next in dimensions 1 and up; those of
     /// dimension 0 touch each other.
     pub strides: &'a [u64],
-    /// Elements of a box in each dimension.
-    pub box_dims: &'a [u32],
-    /// Every how many elements one is taken, in each dimension; empty for all.
-    pub element_strides: &'a [u32],
     /// The permutation in shared memory.
     pub swizzle: Swizzle,
     /// The L2 fetch.
@@ -119,43 +115,46 @@ pub struct Tiled<'a> {
     pub oob_fill: OobFill,
 }
 
-impl<'a> Tiled<'a> {
-    /// All elements, no swizzle, 128-byte L2 fetches, zeros outside.
-    pub fn new(
-        dtype: DataType,
-        address: u64,
-        dims: &'a [u64],
-        strides: &'a [u64],
-        box_dims: &'a [u32],
-    ) -> Self {
+impl<'a> Tensor<'a> {
+    /// No swizzle, 128-byte L2 fetches, zeros outside.
+    pub fn new(dtype: DataType, address: u64, dims: &'a [u64], strides: &'a [u64]) -> Self {
         Self {
             dtype,
             address,
             dims,
             strides,
-            box_dims,
-            element_strides: &[],
             swizzle: Swizzle::None,
             l2_promotion: L2Promotion::default(),
             oob_fill: OobFill::Zero,
         }
     }
+}
 
-    fn tensor(&self) -> Tensor<'a> {
-        Tensor {
-            dtype: self.dtype,
-            address: self.address,
-            dims: self.dims,
-            strides: self.strides,
-            swizzle: self.swizzle,
-            oob_fill: self.oob_fill,
+/// A tensor and the boxes in which it is copied.
+#[derive(Debug, Clone, Copy)]
+pub struct Tiled<'a> {
+    /// The tensor.
+    pub tensor: Tensor<'a>,
+    /// Elements of a box in each dimension.
+    pub box_dims: &'a [u32],
+    /// Every how many elements one is taken, in each dimension; empty for all.
+    pub element_strides: &'a [u32],
+}
+
+impl<'a> Tiled<'a> {
+    /// Boxes of all elements.
+    pub fn new(tensor: Tensor<'a>, box_dims: &'a [u32]) -> Self {
+        Self {
+            tensor,
+            box_dims,
+            element_strides: &[],
         }
     }
 
     /// The driver's rules, of which it names none when it refuses.
     fn check(&self) -> Result<(), String> {
-        self.tensor().check()?;
-        let rank = self.dims.len();
+        self.tensor.check()?;
+        let rank = self.tensor.dims.len();
         if self.box_dims.len() != rank {
             return Err(format!(
                 "rank {rank} takes {rank} box dimensions, {} were given",
@@ -172,23 +171,16 @@ impl<'a> Tiled<'a> {
             return Err(format!("a box dimension must be 1 to 256, not {dim}"));
         }
         check_steps(self.element_strides)?;
-        self.tensor().check_inner("box dimension", self.box_dims[0])
+        self.tensor.check_inner("box dimension", self.box_dims[0])
     }
 }
 
 /// A tensor and the columns of pixels in which a convolution copies it;
-/// dimension 0 is the channels, the last one the images.
+/// dimension 0 is the channels, the last one the images, 3 to 5 in all.
 #[derive(Debug, Clone, Copy)]
 pub struct Im2col<'a> {
-    /// The type of the elements.
-    pub dtype: DataType,
-    /// Where the tensor begins on the device.
-    pub address: u64,
-    /// Elements in each of the 3 to 5 dimensions.
-    pub dims: &'a [u64],
-    /// Bytes from one element to the next in dimensions 1 and up; those of
-    /// dimension 0 touch each other.
-    pub strides: &'a [u64],
+    /// The tensor.
+    pub tensor: Tensor<'a>,
     /// Where the first position of the window is, in each spatial dimension.
     pub lower: &'a [i32],
     /// Where the last one is, from the tensor's last element.
@@ -199,30 +191,13 @@ pub struct Im2col<'a> {
     pub pixels: u32,
     /// From one position to the next, in each spatial dimension.
     pub element_strides: &'a [u32],
-    /// The permutation in shared memory.
-    pub swizzle: Swizzle,
-    /// The L2 fetch.
-    pub l2_promotion: L2Promotion,
-    /// What is read outside.
-    pub oob_fill: OobFill,
 }
 
-impl<'a> Im2col<'a> {
-    fn tensor(&self) -> Tensor<'a> {
-        Tensor {
-            dtype: self.dtype,
-            address: self.address,
-            dims: self.dims,
-            strides: self.strides,
-            swizzle: self.swizzle,
-            oob_fill: self.oob_fill,
-        }
-    }
-
+impl Im2col<'_> {
     /// The driver's rules, of which it names none when it refuses.
     fn check(&self) -> Result<(), String> {
-        self.tensor().check()?;
-        let rank = self.dims.len();
+        self.tensor.check()?;
+        let rank = self.tensor.dims.len();
         if rank < 3 {
             return Err(format!("an im2col map has rank 3 to 5, not {rank}"));
         }
@@ -260,18 +235,8 @@ impl<'a> Im2col<'a> {
             ));
         }
         check_steps(self.element_strides)?;
-        self.tensor().check_inner("channels", self.channels)
+        self.tensor.check_inner("channels", self.channels)
     }
-}
-
-/// What all maps say of their tensor.
-struct Tensor<'a> {
-    dtype: DataType,
-    address: u64,
-    dims: &'a [u64],
-    strides: &'a [u64],
-    swizzle: Swizzle,
-    oob_fill: OobFill,
 }
 
 impl Tensor<'_> {
@@ -358,9 +323,9 @@ impl TensorMap {
         tiled
             .check()
             .map_err(|why| CudaError::bad_argument("tensor map", why))?;
-        let rank = tiled.dims.len();
+        let rank = tiled.tensor.dims.len();
         let element_strides = padded(tiled.element_strides, 1);
-        let strides = padded(tiled.strides, 0);
+        let strides = padded(tiled.tensor.strides, 0);
         let mut map = CUtensorMap([0; 16]);
         let _current = context.enter()?;
         // SAFETY: writes 128 bytes aligned to 64; the lists have at least
@@ -370,17 +335,17 @@ impl TensorMap {
                 context.driver(),
                 cuTensorMapEncodeTiled(
                     &mut map,
-                    tiled.dtype as c_int,
+                    tiled.tensor.dtype as c_int,
                     rank as u32,
-                    without_provenance_mut(tiled.address as usize),
-                    tiled.dims.as_ptr(),
+                    without_provenance_mut(tiled.tensor.address as usize),
+                    tiled.tensor.dims.as_ptr(),
                     strides.as_ptr(),
                     tiled.box_dims.as_ptr(),
                     element_strides.as_ptr(),
                     ffi::CU_TENSOR_MAP_INTERLEAVE_NONE,
-                    tiled.swizzle as c_int,
-                    tiled.l2_promotion as c_int,
-                    tiled.oob_fill as c_int,
+                    tiled.tensor.swizzle as c_int,
+                    tiled.tensor.l2_promotion as c_int,
+                    tiled.tensor.oob_fill as c_int,
                 )
             )
         }?;
@@ -392,8 +357,8 @@ impl TensorMap {
         im2col
             .check()
             .map_err(|why| CudaError::bad_argument("tensor map", why))?;
-        let rank = im2col.dims.len();
-        let strides = padded(im2col.strides, 0);
+        let rank = im2col.tensor.dims.len();
+        let strides = padded(im2col.tensor.strides, 0);
         // The driver has one for each dimension; channels and images have 1.
         let mut element_strides = [1; 5];
         element_strides[1..rank - 1].copy_from_slice(im2col.element_strides);
@@ -408,10 +373,10 @@ impl TensorMap {
                 context.driver(),
                 cuTensorMapEncodeIm2col(
                     &mut map,
-                    im2col.dtype as c_int,
+                    im2col.tensor.dtype as c_int,
                     rank as u32,
-                    without_provenance_mut(im2col.address as usize),
-                    im2col.dims.as_ptr(),
+                    without_provenance_mut(im2col.tensor.address as usize),
+                    im2col.tensor.dims.as_ptr(),
                     strides.as_ptr(),
                     im2col.lower.as_ptr(),
                     im2col.upper.as_ptr(),
@@ -419,9 +384,9 @@ impl TensorMap {
                     im2col.pixels,
                     element_strides.as_ptr(),
                     ffi::CU_TENSOR_MAP_INTERLEAVE_NONE,
-                    im2col.swizzle as c_int,
-                    im2col.l2_promotion as c_int,
-                    im2col.oob_fill as c_int,
+                    im2col.tensor.swizzle as c_int,
+                    im2col.tensor.l2_promotion as c_int,
+                    im2col.tensor.oob_fill as c_int,
                 )
             )
         }?;

@@ -9,7 +9,7 @@ use std::process::Command;
 use common::{Stub, compile, temporary};
 use warpline_cuda::{
     Args, Buffer, Context, CudaError, DataType, Driver, Event, Im2col, JitOptions, L2Promotion,
-    LaunchConfig, Module, OobFill, Stream, Swizzle, TensorMap, Tiled, launch,
+    LaunchConfig, Module, Stream, Swizzle, Tensor, TensorMap, Tiled, launch,
 };
 
 const PTX: &str = ".version 8.0\n.target sm_90a\n";
@@ -260,7 +260,7 @@ fn a_launch_hands_over_shape_cluster_and_arguments_in_order() {
     assert!(stub.calls().contains("  set 8=200000\n"));
     assert!(stub.calls().contains("  set 14=1\n"));
 
-    let map = Tiled::new(DataType::F32, 0x100, &[64], &[], &[64]);
+    let map = Tiled::new(Tensor::new(DataType::F32, 0x100, &[64], &[]), &[64]);
     let map = TensorMap::tiled(&context, &map).unwrap();
     let config = LaunchConfig::new([32, 2, 1], [128, 2, 1])
         .cluster(Some([16, 1, 1]))
@@ -382,14 +382,9 @@ fn streams_and_buffers_of_two_devices_are_not_mixed() {
 fn a_tensor_map_is_encoded_field_by_field() {
     let stub = Stub::new("");
     let context = context(&stub);
-    let mut tiled = Tiled::new(
-        DataType::Bf16,
-        0xf000,
-        &[64, 100, 32],
-        &[4096, 128],
-        &[64, 128, 2],
-    );
-    tiled.swizzle = Swizzle::B128;
+    let tensor = Tensor::new(DataType::Bf16, 0xf000, &[64, 100, 32], &[4096, 128]);
+    let mut tiled = Tiled::new(tensor, &[64, 128, 2]);
+    tiled.tensor.swizzle = Swizzle::B128;
     let map = TensorMap::tiled(&context, &tiled).unwrap();
     assert_eq!(map.to_bytes()[..4], [0, 0x10, 0, 0]);
     assert!(stub.calls().ends_with(
@@ -399,7 +394,7 @@ fn a_tensor_map_is_encoded_field_by_field() {
          \x20 dim 100 stride 128 box 128 step 1\n\
          \x20 dim 32 stride 0 box 2 step 1\n"
     ));
-    tiled.strides = &[4096, 100];
+    tiled.tensor.strides = &[4096, 100];
     assert_eq!(
         error(TensorMap::tiled(&context, &tiled), "cuda-bad-argument"),
         "tensor map: a stride must be a multiple of 16 bytes below 2^40, not 100"
@@ -410,19 +405,16 @@ fn a_tensor_map_is_encoded_field_by_field() {
 fn an_im2col_map_is_encoded_field_by_field() {
     let stub = Stub::new("");
     let context = context(&stub);
+    let mut tensor = Tensor::new(DataType::F16, 0xf000, &[64, 14, 10, 8], &[128, 1792, 17920]);
+    tensor.swizzle = Swizzle::B64;
+    tensor.l2_promotion = L2Promotion::B256;
     let mut im2col = Im2col {
-        dtype: DataType::F16,
-        address: 0xf000,
-        dims: &[64, 14, 10, 8],
-        strides: &[128, 1792, 17920],
+        tensor,
         lower: &[-1, -2],
         upper: &[-1, 2],
         channels: 32,
         pixels: 96,
         element_strides: &[2, 3],
-        swizzle: Swizzle::B64,
-        l2_promotion: L2Promotion::B256,
-        oob_fill: OobFill::Zero,
     };
     let map = TensorMap::im2col(&context, &im2col).unwrap();
     assert_eq!(map.to_bytes()[..4], [0, 0x20, 0, 0]);

@@ -7,8 +7,8 @@ use crate::run::{Done, Job, Phase};
 use std::thread;
 use std::time::{Duration, Instant};
 use warpline_cuda::{
-    Args, Buffer, Context, CudaError, DataType, Event, Function, Im2col, JitOptions, L2Promotion,
-    LaunchConfig, Module, OobFill, Stream, Swizzle, TensorMap, Tiled, launch,
+    Args, Buffer, Context, CudaError, DataType, Event, Function, Im2col, JitOptions, LaunchConfig,
+    Module, Stream, Swizzle, Tensor, TensorMap, Tiled, launch,
 };
 use warpline_ir::{Arg, DType, Launch, MapMode, ParamKind, TensorMapValue, Type};
 use warpline_kernels::Bound;
@@ -235,14 +235,15 @@ fn scalar(args: &mut Args, ty: Type, bits: u64) -> &mut Args {
 
 fn tensor_map(map: &TensorMapValue, context: &Context) -> Result<TensorMap, CudaError> {
     let decl = &map.decl;
-    let (dtype, swizzle) = (data_type(decl.dtype), swizzle(decl.swizzle));
+    let dtype = data_type(decl.dtype);
+    let mut tensor = Tensor::new(dtype, map.base, &map.extents, &map.strides);
+    tensor.swizzle = swizzle(decl.swizzle);
     let (lower, upper, channels, pixels, element_strides) = match &decl.mode {
         MapMode::Tiled | MapMode::Stepped { .. } => {
             let sides: Vec<_> = (0..decl.rank()).map(|i| decl.box_side(i)).collect();
             let steps: Vec<_> = (0..decl.rank()).map(|i| decl.step(i)).collect();
-            let mut tiled = Tiled::new(dtype, map.base, &map.extents, &map.strides, &sides);
+            let mut tiled = Tiled::new(tensor, &sides);
             tiled.element_strides = &steps;
-            tiled.swizzle = swizzle;
             return TensorMap::tiled(context, &tiled);
         }
         MapMode::Im2col {
@@ -254,18 +255,12 @@ fn tensor_map(map: &TensorMapValue, context: &Context) -> Result<TensorMap, Cuda
         } => (lower, upper, *channels, *pixels, steps),
     };
     let im2col = Im2col {
-        dtype,
-        address: map.base,
-        dims: &map.extents,
-        strides: &map.strides,
+        tensor,
         lower,
         upper,
         channels,
         pixels,
         element_strides,
-        swizzle,
-        l2_promotion: L2Promotion::default(),
-        oob_fill: OobFill::Zero,
     };
     TensorMap::im2col(context, &im2col)
 }

@@ -1,8 +1,9 @@
 use super::*;
 
 fn refusal(change: impl FnOnce(&mut Tiled<'_>)) -> String {
-    let mut tiled = Tiled::new(DataType::Bf16, 0x1000, &[4096, 100], &[8192], &[64, 128]);
-    tiled.swizzle = Swizzle::B128;
+    let tensor = Tensor::new(DataType::Bf16, 0x1000, &[4096, 100], &[8192]);
+    let mut tiled = Tiled::new(tensor, &[64, 128]);
+    tiled.tensor.swizzle = Swizzle::B128;
     assert_eq!(tiled.check(), Ok(()));
     change(&mut tiled);
     tiled.check().unwrap_err()
@@ -11,21 +12,21 @@ fn refusal(change: impl FnOnce(&mut Tiled<'_>)) -> String {
 #[test]
 fn each_broken_rule_is_named_with_the_value() {
     let cases = [
-        (refusal(|t| t.dims = &[]), "1 to 5, not 0"),
-        (refusal(|t| t.strides = &[]), "takes 1 strides, 0"),
+        (refusal(|t| t.tensor.dims = &[]), "1 to 5, not 0"),
+        (refusal(|t| t.tensor.strides = &[]), "takes 1 strides, 0"),
         (refusal(|t| t.box_dims = &[64]), "takes 2 box dimensions, 1"),
         (
             refusal(|t| t.element_strides = &[1]),
             "element strides or none, 1",
         ),
-        (refusal(|t| t.address = 0x1008), "not 0x1008"),
-        (refusal(|t| t.address = 0), "not null"),
-        (refusal(|t| t.dims = &[4096, 0]), "1 to 2^32, not 0"),
+        (refusal(|t| t.tensor.address = 0x1008), "not 0x1008"),
+        (refusal(|t| t.tensor.address = 0), "not null"),
+        (refusal(|t| t.tensor.dims = &[4096, 0]), "1 to 2^32, not 0"),
         (
-            refusal(|t| t.strides = &[8200]),
+            refusal(|t| t.tensor.strides = &[8200]),
             "multiple of 16 bytes below 2^40, not 8200",
         ),
-        (refusal(|t| t.strides = &[1 << 40]), "below 2^40"),
+        (refusal(|t| t.tensor.strides = &[1 << 40]), "below 2^40"),
         (refusal(|t| t.box_dims = &[64, 257]), "1 to 256, not 257"),
         (refusal(|t| t.box_dims = &[0, 1]), "1 to 256, not 0"),
         (refusal(|t| t.element_strides = &[1, 9]), "1 to 8, not 9"),
@@ -39,8 +40,8 @@ fn each_broken_rule_is_named_with_the_value() {
         ),
         (
             refusal(|t| {
-                t.dtype = DataType::U16;
-                t.oob_fill = OobFill::NanRequestZeroFma;
+                t.tensor.dtype = DataType::U16;
+                t.tensor.oob_fill = OobFill::NanRequestZeroFma;
             }),
             "floating-point type, not U16",
         ),
@@ -51,20 +52,16 @@ fn each_broken_rule_is_named_with_the_value() {
 }
 
 fn window_refusal(change: impl FnOnce(&mut Im2col<'_>)) -> String {
+    let dims = &[64, 14, 14, 8];
     let mut im2col = Im2col {
-        dtype: DataType::Bf16,
-        address: 0x1000,
-        dims: &[64, 14, 14, 8],
-        strides: &[128, 1792, 25088],
+        tensor: Tensor::new(DataType::Bf16, 0x1000, dims, &[128, 1792, 25088]),
         lower: &[-1, -1],
         upper: &[-1, -1],
         channels: 64,
         pixels: 128,
         element_strides: &[2, 2],
-        swizzle: Swizzle::B128,
-        l2_promotion: L2Promotion::default(),
-        oob_fill: OobFill::Zero,
     };
+    im2col.tensor.swizzle = Swizzle::B128;
     assert_eq!(im2col.check(), Ok(()));
     change(&mut im2col);
     im2col.check().unwrap_err()
@@ -74,7 +71,7 @@ fn window_refusal(change: impl FnOnce(&mut Im2col<'_>)) -> String {
 fn each_broken_rule_of_a_window_is_named_with_the_value() {
     let cases = [
         (
-            window_refusal(|w| (w.dims, w.strides) = (&[64, 14], &[128])),
+            window_refusal(|w| (w.tensor.dims, w.tensor.strides) = (&[64, 14], &[128])),
             "rank 3 to 5, not 2",
         ),
         (
@@ -105,7 +102,7 @@ fn each_broken_rule_of_a_window_is_named_with_the_value() {
             window_refusal(|w| w.channels = 128),
             "at most 128 bytes, not 256",
         ),
-        (window_refusal(|w| w.address = 8), "not 0x8"),
+        (window_refusal(|w| w.tensor.address = 8), "not 0x8"),
     ];
     for (sentence, part) in cases {
         assert!(sentence.contains(part), "{sentence:?} should name {part:?}");

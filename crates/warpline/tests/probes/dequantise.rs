@@ -18,39 +18,69 @@ fn widen(codes: Reg<u32>) -> [Reg<F16x2>; 2] {
     codes.bitcast::<E4m3x4>().widen_f16()
 }
 
-/// `Y[tokens, outputs] = X · Wᵀ` through a second ring: loader → widener → products.
-fn through_a_ring(stages: u32) -> Result<Kernel, BuildErrors> {
-    Kernel::build("dequantise_ring", |k| {
+/// What both forms begin with: X and the codes of W, each in a ring.
+#[derive(Clone, Copy)]
+struct Line {
+    tokens: Reg<u32>,
+    outputs: Reg<u32>,
+    /// Steps of K.
+    depth: Reg<u32>,
+    maps: [Map; 2],
+    out: Map,
+    xs: Ring<Tile<f16>>,
+    codes: Ring<Tile<E4m3>>,
+}
+
+impl Line {
+    fn new(k: Builder, stages: u32) -> Self {
         let [tokens, outputs, depth] = ["tokens", "outputs", "k"].map(|name| k.param::<u32>(name));
         let x = k.tensor_map("x", boxes(DType::F16, 64, TOKENS));
         let w = k.tensor_map("w", boxes(DType::E4m3, 64, OUTPUTS));
-        let out = k.tensor_map("y", boxes(DType::F16, 64, TOKENS));
-        let xs = k.ring("x", stages, |s| s.tile::<f16>(TOKENS, 64));
-        let codes = k.ring("codes", stages, |s| s.tile::<E4m3>(OUTPUTS, 64));
-        let weights = k.ring("weights", 2, |s| s.tile::<f16>(OUTPUTS, 64));
-        let outbox = k.outbox::<f16>("out", 1, TOKENS, OUTPUTS);
-        let tiles = Order::Grouped(4).tiles(tokens.div_ceil(TOKENS), outputs.div_ceil(OUTPUTS));
-        let depth = depth.div_ceil(64);
+        Self {
+            tokens,
+            outputs,
+            depth: depth.div_ceil(64),
+            maps: [x, w],
+            out: k.tensor_map("y", boxes(DType::F16, 64, TOKENS)),
+            xs: k.ring("x", stages, |s| s.tile::<f16>(TOKENS, 64)),
+            codes: k.ring("codes", stages, |s| s.tile::<E4m3>(OUTPUTS, 64)),
+        }
+    }
 
+    /// The loader; `rows` are the first token and the first output of a tile.
+    fn load(self, k: Builder, tiles: Tiles, rows: impl FnOnce(TileAt) -> [Reg<u32>; 2]) {
         k.role("load").warps(4).body(|| {
             elect(|| {
                 tiles.each(|tile| {
-                    steps(depth).each(|i| {
-                        let slot = xs.acquire();
-                        slot.load(x, slot.tiles(), [i * 64, tile.m * TOKENS]);
+                    let [token, output] = rows(tile);
+                    steps(self.depth).each(|i| {
+                        let slot = self.xs.acquire();
+                        slot.load(self.maps[0], slot.tiles(), [i * 64, token]);
                         slot.commit();
-                        let slot = codes.acquire();
-                        slot.load(w, slot.tiles(), [i * 64, tile.n * OUTPUTS]);
+                        let slot = self.codes.acquire();
+                        slot.load(self.maps[1], slot.tiles(), [i * 64, output]);
                         slot.commit();
                     });
                 });
             });
         });
+    }
+}
+
+/// `Y[tokens, outputs] = X · Wᵀ` through a second ring: loader → widener → products.
+fn through_a_ring(stages: u32) -> Result<Kernel, BuildErrors> {
+    Kernel::build("dequantise_ring", |k| {
+        let line = Line::new(k, stages);
+        let weights = k.ring("weights", 2, |s| s.tile::<f16>(OUTPUTS, 64));
+        let outbox = k.outbox::<f16>("out", 1, TOKENS, OUTPUTS);
+        let (rows, cols) = (line.tokens.div_ceil(TOKENS), line.outputs.div_ceil(OUTPUTS));
+        let tiles = Order::Grouped(4).tiles(rows, cols);
+        line.load(k, tiles, |tile| [tile.m * TOKENS, tile.n * OUTPUTS]);
 
         k.role("widen").warpgroups(1).body(|| {
             tiles.each(|_| {
-                steps(depth).each(|_| {
-                    let (from, to) = (codes.wait(), weights.acquire());
+                steps(line.depth).each(|_| {
+                    let (from, to) = (line.codes.wait(), weights.acquire());
                     // Sixteen codes for each thread at a time.
                     for i in (0..OUTPUTS * 64 / 16).step_by(role_threads() as usize) {
                         let chunk = thread_in_role() + i;
@@ -68,13 +98,14 @@ fn through_a_ring(stages: u32) -> Result<Kernel, BuildErrors> {
         k.role("math").warpgroups(1).body(|| {
             tiles.each(|tile| {
                 let acc = Acc::new(TOKENS, OUTPUTS);
-                steps(depth).each(|_| {
-                    let (x, w) = (xs.wait(), weights.wait());
-                    acc.mma(&x.tiles(), &w.tiles());
+                steps(line.depth).each(|_| {
+                    let (x, w) = (line.xs.wait(), weights.wait());
+                    acc.mma(&x, &w);
                     x.release_after(&acc);
                     w.release_after(&acc);
                 });
-                outbox.send(&acc.finish(), out, [tile.n * OUTPUTS, tile.m * TOKENS]);
+                let at = [tile.n * OUTPUTS, tile.m * TOKENS];
+                outbox.send(&acc.finish(), line.out, at);
             });
         });
     })
@@ -85,53 +116,35 @@ fn through_a_ring(stages: u32) -> Result<Kernel, BuildErrors> {
 /// K in the order [`Quads`], and X must come in that order.
 fn in_registers(stages: u32) -> Result<Kernel, BuildErrors> {
     Kernel::build("dequantise_registers", |k| {
-        let [tokens, outputs, depth] = ["tokens", "outputs", "k"].map(|name| k.param::<u32>(name));
-        let x = k.tensor_map("x", boxes(DType::F16, 64, TOKENS));
-        let w = k.tensor_map("w", boxes(DType::E4m3, 64, OUTPUTS));
-        let out = k.tensor_map("y", boxes(DType::F16, 64, TOKENS));
-        let xs = k.ring("x", stages, |s| s.tile::<f16>(TOKENS, 64));
-        let codes = k.ring("codes", stages, |s| s.tile::<E4m3>(OUTPUTS, 64));
+        let line = Line::new(k, stages);
         let outbox = k.outbox::<f16>("out", 1, TOKENS, OUTPUTS);
-        let tiles = Order::Grouped(4).tiles(outputs.div_ceil(OUTPUTS), tokens.div_ceil(TOKENS));
-        let depth = depth.div_ceil(64);
-
-        k.role("load").warps(4).body(|| {
-            elect(|| {
-                tiles.each(|tile| {
-                    steps(depth).each(|i| {
-                        let slot = codes.acquire();
-                        slot.load(w, slot.tiles(), [i * 64, tile.m * OUTPUTS]);
-                        slot.commit();
-                        let slot = xs.acquire();
-                        slot.load(x, slot.tiles(), [i * 64, tile.n * TOKENS]);
-                        slot.commit();
-                    });
-                });
-            });
-        });
+        let (rows, cols) = (line.outputs.div_ceil(OUTPUTS), line.tokens.div_ceil(TOKENS));
+        let tiles = Order::Grouped(4).tiles(rows, cols);
+        line.load(k, tiles, |tile| [tile.n * TOKENS, tile.m * OUTPUTS]);
 
         k.role("math").warpgroups(1).body(|| {
             let codes = || {
-                let slot = codes.wait();
+                let slot = line.codes.wait();
                 let bytes = RegBytes::load(&slot.tiles());
                 slot.release();
                 bytes
             };
             tiles.each(|tile| {
                 let acc = Acc::new(OUTPUTS, TOKENS);
-                let last = steps(depth - 1).fold(codes(), |_, bytes| {
-                    let (weights, x) = (bytes.decode::<f16>(widen), xs.wait());
+                let last = steps(line.depth - 1).fold(codes(), |_, bytes| {
+                    let (weights, x) = (bytes.decode::<f16>(widen), line.xs.wait());
                     acc.mma(&weights, &x.in_order::<Quads>()); // the products of this step,
                     let next = codes(); // and beside them the codes of the next
                     acc.wait();
                     x.release();
                     next
                 });
-                let (weights, x) = (last.decode::<f16>(widen), xs.wait());
+                let (weights, x) = (last.decode::<f16>(widen), line.xs.wait());
                 acc.mma(&weights, &x.in_order::<Quads>());
                 let sums = acc.finish();
                 x.release();
-                outbox.send_transposed(&sums, out, [tile.m * OUTPUTS, tile.n * TOKENS]);
+                let at = [tile.m * OUTPUTS, tile.n * TOKENS];
+                outbox.send_transposed(&sums, line.out, at);
             });
         });
     })

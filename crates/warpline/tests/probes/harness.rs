@@ -32,6 +32,56 @@ pub(crate) trait Probe: Send + Sync {
     fn flops(&self) -> f64;
 }
 
+/// A probe of `C[M, N] = A[M, K] · B[N, K]ᵀ` with bf16 operands.
+pub(crate) trait Gemm: Send + Sync {
+    /// Its name.
+    const NAME: &'static str;
+    /// Element type of C.
+    const OUT: DType;
+    /// M, N, K.
+    fn shape(&self) -> [u32; 3];
+    /// The config, for messages.
+    fn config(&self) -> Json;
+    /// The kernel, its grid, and its arguments behind M, N and K.
+    fn step(&self) -> Step;
+    /// Bytes of workspace.
+    fn workspace(&self) -> u64 {
+        0
+    }
+}
+
+impl<G: Gemm> Probe for G {
+    const NAME: &'static str = G::NAME;
+    fn extents(&self) -> Json {
+        json!({ "mnk": self.shape(), "config": self.config() })
+    }
+    fn step(&self) -> Step {
+        let mut step = Gemm::step(self);
+        step.args.splice(0..0, self.shape().map(number));
+        step
+    }
+    fn workspace(&self) -> u64 {
+        Gemm::workspace(self)
+    }
+    fn inputs(&self) -> Vec<TensorSpec> {
+        let [m, n, k] = self.shape();
+        vec![
+            tensor("a", DType::Bf16, &[m, k]),
+            tensor("b", DType::Bf16, &[n, k]),
+        ]
+    }
+    fn outputs(&self) -> Vec<TensorSpec> {
+        let [m, n, _] = self.shape();
+        vec![tensor("c", G::OUT, &[m, n])]
+    }
+    fn reference(&self, inputs: &[Vec<f64>]) -> Vec<(f64, f64)> {
+        product(&inputs[0], &inputs[1], self.shape()[2], G::OUT)
+    }
+    fn flops(&self) -> f64 {
+        2.0 * self.shape().map(f64::from).iter().product::<f64>()
+    }
+}
+
 /// A probe as work to run.
 struct Work<P>(P);
 
@@ -135,7 +185,7 @@ pub(crate) fn dot(a: &[f64], b: &[f64], out: DType) -> (f64, f64) {
 /// A · Bᵀ for rows of `k`: every value with its bound.
 ///
 /// Of a large product only every 61st row is computed; the others may hold any number.
-pub(crate) fn product(a: &[f64], b: &[f64], k: u32, out: DType) -> Vec<(f64, f64)> {
+fn product(a: &[f64], b: &[f64], k: u32, out: DType) -> Vec<(f64, f64)> {
     let k = k as usize;
     let every = if a.len() * b.len() / k > 1 << 32 {
         61

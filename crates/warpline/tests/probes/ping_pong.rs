@@ -1,10 +1,10 @@
 //! (a) A GEMM in which two warpgroups take turns at the tensor cores: while
 //! one multiplies, the other sends its tile.
 
-use crate::harness::{Probe, boxes, dense, holds, holds_on_the_gpu, number, product, step, tensor};
+use crate::harness::{Gemm, boxes, dense, holds, holds_on_the_gpu, step};
 use half::bf16;
 use serde_json::{Value as Json, json};
-use warpline::kernels::{Buffer, Step, TensorSpec};
+use warpline::kernels::{Buffer, Step};
 use warpline_ir::build::*;
 use warpline_ir::{BuildErrors, DType, Kernel};
 
@@ -72,46 +72,27 @@ struct PingPong {
     ctas: u32,
 }
 
-impl Probe for PingPong {
+impl Gemm for PingPong {
     const NAME: &'static str = "ping-pong";
-    fn extents(&self) -> Json {
+    const OUT: DType = DType::Bf16;
+    fn shape(&self) -> [u32; 3] {
+        self.shape
+    }
+    fn config(&self) -> Json {
         let Config { bm, bn, stages } = self.config;
-        json!({ "mnk": self.shape, "tile": [bm, bn], "stages": stages, "ctas": self.ctas })
+        json!({ "tile": [bm, bn], "stages": stages, "ctas": self.ctas })
     }
     fn step(&self) -> Step {
         let ([m, n, k], c) = (self.shape, self.config);
         let map =
             |rows, buffer, extents: [u32; 2]| dense(boxes(DType::Bf16, 64, rows), buffer, &extents);
         let args = vec![
-            number(m),
-            number(n),
-            number(k),
             map(c.bm, Buffer::Input(0), [k, m]),
             map(c.bn, Buffer::Input(1), [k, n]),
             map(c.bm, Buffer::Output(0), [n, m]),
         ];
-        step(
-            ping_pong(c).expect("a fine kernel"),
-            [self.ctas, 1, 1],
-            args,
-        )
-    }
-    fn inputs(&self) -> Vec<TensorSpec> {
-        let [m, n, k] = self.shape;
-        vec![
-            tensor("a", DType::Bf16, &[m, k]),
-            tensor("b", DType::Bf16, &[n, k]),
-        ]
-    }
-    fn outputs(&self) -> Vec<TensorSpec> {
-        let [m, n, _] = self.shape;
-        vec![tensor("c", DType::Bf16, &[m, n])]
-    }
-    fn reference(&self, inputs: &[Vec<f64>]) -> Vec<(f64, f64)> {
-        product(&inputs[0], &inputs[1], self.shape[2], DType::Bf16)
-    }
-    fn flops(&self) -> f64 {
-        2.0 * self.shape.map(f64::from).iter().product::<f64>()
+        let kernel = ping_pong(c).expect("a fine kernel");
+        step(kernel, [self.ctas, 1, 1], args)
     }
 }
 

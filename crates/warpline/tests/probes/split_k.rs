@@ -2,10 +2,10 @@
 //! halves of K, CTAs one above the other share B by multicast, and the sums
 //! meet in distributed shared memory.
 
-use crate::harness::{Probe, boxes, dense, holds, holds_on_the_gpu, number, product, step, tensor};
+use crate::harness::{Gemm, boxes, dense, holds, holds_on_the_gpu, step};
 use half::bf16;
 use serde_json::{Value as Json, json};
-use warpline::kernels::{Buffer, Step, TensorSpec};
+use warpline::kernels::{Buffer, Step};
 use warpline_ir::build::*;
 use warpline_ir::{Axis, BuildErrors, DType, Kernel};
 
@@ -88,43 +88,25 @@ struct SplitK {
     clusters: u32,
 }
 
-impl Probe for SplitK {
+impl Gemm for SplitK {
     const NAME: &'static str = "split-k";
-    fn extents(&self) -> Json {
-        json!({ "mnk": self.shape, "stages": self.stages, "clusters": self.clusters })
+    const OUT: DType = DType::F32;
+    fn shape(&self) -> [u32; 3] {
+        self.shape
+    }
+    fn config(&self) -> Json {
+        json!({ "stages": self.stages, "clusters": self.clusters })
     }
     fn step(&self) -> Step {
         let [m, n, k] = self.shape;
-        let map = |cols, rows, dtype, buffer, extents: [u32; 2]| {
-            dense(boxes(dtype, cols, rows), buffer, &extents)
-        };
+        let operand = |rows| boxes(DType::Bf16, 64, rows);
         let args = vec![
-            number(m),
-            number(n),
-            number(k),
-            map(64, BM, DType::Bf16, Buffer::Input(0), [k, m]),
-            map(64, BN / ROWS, DType::Bf16, Buffer::Input(1), [k, n]),
-            map(32, BM, DType::F32, Buffer::Output(0), [n, m]),
+            dense(operand(BM), Buffer::Input(0), &[k, m]),
+            dense(operand(BN / ROWS), Buffer::Input(1), &[k, n]),
+            dense(boxes(DType::F32, 32, BM), Buffer::Output(0), &[n, m]),
         ];
         let grid = [SPLIT * self.clusters, ROWS, 1];
         step(split_k(self.stages).expect("a fine kernel"), grid, args)
-    }
-    fn inputs(&self) -> Vec<TensorSpec> {
-        let [m, n, k] = self.shape;
-        vec![
-            tensor("a", DType::Bf16, &[m, k]),
-            tensor("b", DType::Bf16, &[n, k]),
-        ]
-    }
-    fn outputs(&self) -> Vec<TensorSpec> {
-        let [m, n, _] = self.shape;
-        vec![tensor("c", DType::F32, &[m, n])]
-    }
-    fn reference(&self, inputs: &[Vec<f64>]) -> Vec<(f64, f64)> {
-        product(&inputs[0], &inputs[1], self.shape[2], DType::F32)
-    }
-    fn flops(&self) -> f64 {
-        2.0 * self.shape.map(f64::from).iter().product::<f64>()
     }
 }
 

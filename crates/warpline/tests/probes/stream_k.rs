@@ -1,10 +1,10 @@
 //! (e) A stream-K product: every CTA takes the same number of steps of K,
 //! and tiles that two CTAs share meet through declared partial tiles.
 
-use crate::harness::{Probe, boxes, dense, holds, holds_on_the_gpu, number, product, step, tensor};
+use crate::harness::{Gemm, boxes, dense, holds, holds_on_the_gpu, step};
 use half::bf16;
 use serde_json::{Value as Json, json};
-use warpline::kernels::{Buffer, PlanArg, Step, TensorSpec};
+use warpline::kernels::{Buffer, PlanArg, Step};
 use warpline_ir::build::*;
 use warpline_ir::{BuildErrors, DType, Kernel};
 
@@ -68,10 +68,14 @@ struct StreamK {
     ctas: u32,
 }
 
-impl Probe for StreamK {
+impl Gemm for StreamK {
     const NAME: &'static str = "stream-k";
-    fn extents(&self) -> Json {
-        json!({ "mnk": self.shape, "stages": self.stages, "ctas": self.ctas })
+    const OUT: DType = DType::Bf16;
+    fn shape(&self) -> [u32; 3] {
+        self.shape
+    }
+    fn config(&self) -> Json {
+        json!({ "stages": self.stages, "ctas": self.ctas })
     }
     fn step(&self) -> Step {
         let [m, n, k] = self.shape;
@@ -79,9 +83,6 @@ impl Probe for StreamK {
             |rows, buffer, extents: [u32; 2]| dense(boxes(DType::Bf16, 64, rows), buffer, &extents);
         let sums = u64::from(self.ctas * BM * BN * 4);
         let args = vec![
-            number(m),
-            number(n),
-            number(k),
             map(BM, Buffer::Input(0), [k, m]),
             map(BN, Buffer::Input(1), [k, n]),
             map(BM, Buffer::Output(0), [n, m]),
@@ -94,23 +95,6 @@ impl Probe for StreamK {
     /// The sums of every CTA, and a flag for each of its four warps.
     fn workspace(&self) -> u64 {
         u64::from(self.ctas) * u64::from(BM * BN * 4 + 16)
-    }
-    fn inputs(&self) -> Vec<TensorSpec> {
-        let [m, n, k] = self.shape;
-        vec![
-            tensor("a", DType::Bf16, &[m, k]),
-            tensor("b", DType::Bf16, &[n, k]),
-        ]
-    }
-    fn outputs(&self) -> Vec<TensorSpec> {
-        let [m, n, _] = self.shape;
-        vec![tensor("c", DType::Bf16, &[m, n])]
-    }
-    fn reference(&self, inputs: &[Vec<f64>]) -> Vec<(f64, f64)> {
-        product(&inputs[0], &inputs[1], self.shape[2], DType::Bf16)
-    }
-    fn flops(&self) -> f64 {
-        2.0 * self.shape.map(f64::from).iter().product::<f64>()
     }
 }
 

@@ -1,9 +1,9 @@
 //! (e) A product of at most 16 rows: `mma.sync` by warps, fed by `cp.async`.
 
-use crate::harness::{Probe, holds, holds_on_the_gpu, number, product, step, tensor};
+use crate::harness::{Gemm, holds, holds_on_the_gpu, step};
 use half::bf16;
 use serde_json::{Value as Json, json};
-use warpline::kernels::{Buffer, PlanArg, Step, TensorSpec};
+use warpline::kernels::{Buffer, PlanArg, Step};
 use warpline_ir::build::*;
 use warpline_ir::{BuildErrors, DType, Kernel};
 
@@ -69,41 +69,20 @@ struct Thin {
     stages: u32,
 }
 
-impl Probe for Thin {
+impl Gemm for Thin {
     const NAME: &'static str = "thin";
-    fn extents(&self) -> Json {
-        json!({ "mnk": self.shape, "stages": self.stages })
+    const OUT: DType = DType::F32;
+    fn shape(&self) -> [u32; 3] {
+        self.shape
+    }
+    fn config(&self) -> Json {
+        json!({ "stages": self.stages })
     }
     fn step(&self) -> Step {
-        let [m, n, k] = self.shape;
-        let at = |buffer| PlanArg::Pointer(buffer, 0);
-        let args = vec![
-            number(m),
-            number(n),
-            number(k),
-            at(Buffer::Input(0)),
-            at(Buffer::Input(1)),
-            at(Buffer::Output(0)),
-        ];
-        let grid = [n.div_ceil(COLS), 1, 1];
+        let buffers = [Buffer::Input(0), Buffer::Input(1), Buffer::Output(0)];
+        let args = buffers.map(|b| PlanArg::Pointer(b, 0)).into();
+        let grid = [self.shape[1].div_ceil(COLS), 1, 1];
         step(thin(self.stages).expect("a fine kernel"), grid, args)
-    }
-    fn inputs(&self) -> Vec<TensorSpec> {
-        let [m, n, k] = self.shape;
-        vec![
-            tensor("a", DType::Bf16, &[m, k]),
-            tensor("b", DType::Bf16, &[n, k]),
-        ]
-    }
-    fn outputs(&self) -> Vec<TensorSpec> {
-        let [m, n, _] = self.shape;
-        vec![tensor("c", DType::F32, &[m, n])]
-    }
-    fn reference(&self, inputs: &[Vec<f64>]) -> Vec<(f64, f64)> {
-        product(&inputs[0], &inputs[1], self.shape[2], DType::F32)
-    }
-    fn flops(&self) -> f64 {
-        2.0 * self.shape.map(f64::from).iter().product::<f64>()
     }
 }
 
