@@ -1,5 +1,6 @@
 //! `cargo xtask`: what the developers of Warpline run.
 
+mod bundle;
 mod ptxas;
 mod run;
 mod tally;
@@ -35,6 +36,12 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<OsString>,
     },
+    /// Build what a GPU host needs, the command line and the GPU tests, into one folder
+    GpuBundle {
+        /// The folder [default: gpu-bundle in the target directory]
+        #[arg(long, value_name = "DIR")]
+        output: Option<PathBuf>,
+    },
     /// Run one test binary for `cargo test` and time its tests
     #[command(hide = true)]
     TimeTests {
@@ -48,10 +55,38 @@ fn main() -> ExitCode {
     let done = match Args::parse().task {
         Task::Test { full } => test::run(full),
         Task::Ptxas { args } => ptxas::by_hand(&args),
+        Task::GpuBundle { output } => bundle::run(output),
         Task::TimeTests { exe, args } => timed::run(&exe, &args),
     };
     done.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");
         ExitCode::FAILURE
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrong_arguments_are_refused() {
+        for (args, why) in [
+            (&["gpu-bundle", "--output"][..], "a value is required"),
+            (&["gpu-bundle", "folder"], "unexpected argument 'folder'"),
+            (&["bundle"], "unrecognized subcommand 'bundle'"),
+        ] {
+            let args = ["cargo xtask"].iter().chain(args);
+            let error = Args::try_parse_from(args).err().expect("an error");
+            assert!(error.to_string().contains(why), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_folder_for_the_bundle_can_be_named() {
+        let args = ["cargo xtask", "gpu-bundle", "--output", "there"];
+        let Task::GpuBundle { output } = Args::try_parse_from(args).unwrap().task else {
+            panic!("another task")
+        };
+        assert_eq!(output, Some("there".into()));
+    }
 }

@@ -84,6 +84,19 @@ impl Session {
             let mut command = session.cargo(&["doc", "--workspace", "--no-deps", "--locked"]);
             command.env("RUSTDOCFLAGS", "-D warnings");
             run::shown(command)
+        })?;
+        // A list, not a failure: a changed kernel has yet to be run on a GPU.
+        self.stage("ledger", |session| {
+            let mut command = session.cargo(&["run", "--quiet", "--locked"]);
+            command.args([
+                "--package",
+                "warpline-gpu-tests",
+                "--bin",
+                "gpu-tests",
+                "--",
+            ]);
+            command.args(["--missing", "crates/gpu-tests/ledger.json"]);
+            run::shown(command)
         })
     }
 

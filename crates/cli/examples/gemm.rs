@@ -196,10 +196,10 @@ impl Family for Gemm {
             strides: vec![u64::from(cols) * 2],
         };
         Ok(Plan {
-            steps: vec![Step {
-                kernel: gemm(c)?,
-                grid: [c.ctas, 1, 1],
-                args: vec![
+            steps: vec![Step::new(
+                gemm(c)?,
+                [c.ctas, 1, 1],
+                vec![
                     number(p.m),
                     number(p.n),
                     number(p.k),
@@ -207,7 +207,7 @@ impl Family for Gemm {
                     tensor(Buffer::Input(1), p.n, p.k, c.bn),
                     tensor(Buffer::Output(0), p.m, p.n, BM),
                 ],
-            }],
+            )],
             workspace: 0,
         })
     }

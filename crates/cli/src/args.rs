@@ -1,7 +1,7 @@
 //! Commands and options.
 //!
-//! Each family is a subcommand of `run` and `emit`, so that its options are
-//! its own.
+//! Each family is a subcommand of `run`, `bench` and `emit`, so that its
+//! options are its own.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, Args, Command, ValueHint};
@@ -9,12 +9,13 @@ use clap_complete::Shell;
 use std::ffi::{OsStr, OsString};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use warpline::bench::{LEAST_ROUNDS, suite};
 use warpline::kernels::Place;
 use warpline::{Device, Timing};
 use warpline_kernels::AnyFamily;
 
 /// The commands, in the order of the help.
-pub(crate) const COMMANDS: [&str; 5] = ["devices", "list", "run", "emit", "completions"];
+pub(crate) const COMMANDS: [&str; 6] = ["devices", "list", "run", "bench", "emit", "completions"];
 
 const ABOUT: &str = "\
 Warp-specialized GPU kernels: write the assembly line once, check it, run it on
@@ -46,6 +47,7 @@ impl Examples {
             ("devices", "what can run here, and why not"),
             ("run FAMILY", "run, compare with the reference, time"),
             ("run FAMILY --help", "the family's own options"),
+            ("bench memory", "measure on a GPU"),
             ("emit FAMILY --ptx -o k.ptx", "print the kernel"),
         ]);
         format!("Examples:\n{lines}{EXIT_CODES}")
@@ -64,6 +66,21 @@ impl Examples {
             ),
             ("run FAMILY --device cuda:0 --json", "for programs"),
             ("run FAMILY --help", "the family's own options"),
+        ]);
+        format!("Examples:\n{lines}")
+    }
+
+    fn bench(&self) -> String {
+        let lines = self.lines(&[
+            ("bench", "every suite"),
+            ("bench memory --json", "one suite, for programs"),
+            ("bench FAMILY", "one family at its default problem"),
+            ("bench FAMILY --forms", "its forms against each other"),
+            (
+                "bench FAMILY --candidates 12",
+                "its likeliest configs against each other",
+            ),
+            ("bench FAMILY --help", "the family's own options"),
         ]);
         format!("Examples:\n{lines}")
     }
@@ -126,6 +143,44 @@ pub(crate) struct RunArgs {
     /// Timed runs, of which the median counts [default: 10 on a GPU, 1 on the simulator]
     #[arg(long, value_name = "N")]
     pub(crate) repeat: Option<NonZeroU32>,
+    /// On a GPU: does not look for hangs first, in a process of its own
+    #[arg(long)]
+    pub(crate) no_watchdog: bool,
+    /// Also says how long the kernels took to make, and where they came from
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+}
+
+/// How to measure.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Measure")]
+pub(crate) struct BenchArgs {
+    /// The GPU: auto takes the first that can be used
+    #[arg(long, value_name = "auto|cuda:N", default_value = "auto")]
+    pub(crate) device: String,
+    /// Rounds, each of which times every contender once, in a fresh random order
+    #[arg(long, value_name = "N", default_value_t = 25, value_parser = rounds())]
+    pub(crate) rounds: u32,
+    /// Draws the inputs and the orders
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Also runs each contender alone for more than a second, as a product
+    /// under the power limit does
+    #[arg(long)]
+    pub(crate) sustained: bool,
+}
+
+/// Which configs of a family to measure against each other.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Contenders")]
+pub(crate) struct ContenderArgs {
+    /// The first N of the family's candidates that agree with the config
+    /// options given, instead of its own choice alone
+    #[arg(long, value_name = "N", conflicts_with = "forms")]
+    pub(crate) candidates: Option<NonZeroU32>,
+    /// The first candidate of each form
+    #[arg(long)]
+    pub(crate) forms: bool,
 }
 
 /// What to print of a kernel.
@@ -153,6 +208,10 @@ pub(crate) struct CompletionArgs {
     /// The shell
     #[arg(value_enum)]
     pub(crate) shell: Shell,
+}
+
+fn rounds() -> impl TypedValueParser<Value = u32> {
+    clap::value_parser!(u32).range(i64::from(LEAST_ROUNDS)..=1_000_000)
 }
 
 fn timing() -> impl TypedValueParser<Value = Timing> {
@@ -210,6 +269,7 @@ pub(crate) fn command(families: &[&dyn AnyFamily], args: &[OsString]) -> Command
             let command = with_flags(*f, place);
             RunArgs::augment_args(command).about(f.about())
         })))
+        .subcommand(bench(families, examples.bench()))
         .subcommand(emit.subcommands(families.iter().map(|f| {
             let command = with_flags(*f, Place::Gpu);
             EmitArgs::augment_args(command).about(f.about())
@@ -218,6 +278,26 @@ pub(crate) fn command(families: &[&dyn AnyFamily], args: &[OsString]) -> Command
             CompletionArgs::augment_args(Command::new("completions"))
                 .about("Prints a script that completes commands in a shell"),
         )
+}
+
+/// `bench`: a suite, a family, or everything.
+fn bench(families: &[&dyn AnyFamily], examples: String) -> Command {
+    let command = Command::new("bench")
+        .after_help(examples)
+        .subcommand_value_name("SUITE or FAMILY")
+        .subcommand_help_heading("Suites and families")
+        .disable_help_subcommand(true);
+    let suites = suite::names(families).into_iter();
+    let suites =
+        suites.map(|name| BenchArgs::augment_args(Command::new(name)).about(suite::about(name)));
+    let families = families.iter().map(|f| {
+        let command = ContenderArgs::augment_args(with_flags(*f, Place::Gpu));
+        BenchArgs::augment_args(command).about(f.about())
+    });
+    BenchArgs::augment_args(command)
+        .about("Measures on a GPU: contenders against each other and against the limit, in one run")
+        .args_conflicts_with_subcommands(true)
+        .subcommands(suites.chain(families))
 }
 
 /// A family's subcommand with its own options.

@@ -7,6 +7,7 @@ use std::error::Error as _;
 use std::ffi::OsString;
 use std::fmt;
 use std::num::{IntErrorKind, ParseIntError};
+use warpline::bench::suite;
 use warpline_kernels::{AnyFamily, FamilyError};
 
 /// The exit code of a result that was refused or is wrong.
@@ -146,7 +147,16 @@ fn option_name(shown: &str) -> String {
 fn unknown_name(seen: &Seen<'_>, args: &[OsString], families: &[&dyn AnyFamily]) -> Failure {
     let name = seen.first(ContextKind::InvalidSubcommand);
     let hint = seen.suggestion(ContextKind::SuggestedSubcommand);
-    if args::first_word(args).is_some_and(|w| w != name.as_str()) {
+    let first = args::first_word(args);
+    if first == Some("bench") && name != "bench" {
+        let known = [suite::names(families).join(", "), known(families)];
+        let text = format!(
+            "there is no suite or family {name:?}{hint}; there are: {}",
+            known.join(", ")
+        );
+        return Failure::input("unknown-suite", text);
+    }
+    if first.is_some_and(|w| w != name.as_str()) {
         let known = known(families);
         let text = format!("there is no family {name:?}{hint}; the families are: {known}");
         return Failure::input("unknown-family", text);

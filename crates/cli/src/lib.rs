@@ -23,7 +23,7 @@
 //! | `commands` | what each command does |
 //! | `answer` | what a command gives: text and JSON |
 //! | `errors` | failures as one sentence with a code |
-//! | `report`, `words` | the report of a run; numbers and settings in words |
+//! | `report`, `standings`, `words` | the report of a run and of a measurement; numbers and settings in words |
 //! | `resources` | what a kernel needs, from ptxas or our estimate |
 //! | `progress` | a bar on the terminal |
 //! | `file` | writing a file whole or not at all |
@@ -36,6 +36,7 @@ mod file;
 mod progress;
 mod report;
 mod resources;
+mod standings;
 mod words;
 
 use answer::Answer;

@@ -1,8 +1,9 @@
-//! A bar on the terminal while a run goes on; nothing where there is no terminal.
+//! A bar on the terminal while something goes on; nothing where there is no terminal.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use std::sync::Arc;
 use std::time::Duration;
+use warpline::bench::BenchProgress;
 use warpline::{Phase, Progress};
 
 /// A bar that disappears when it is dropped.
@@ -34,6 +35,17 @@ impl Bar {
             }
             Phase::Compare => bar.set_message("compares with the reference"),
             _ => {}
+        })
+    }
+
+    /// What a measurement tells its progress to.
+    pub(crate) fn stages(&self) -> BenchProgress {
+        let bar = self.0.clone();
+        bar.set_style(style("{spinner} {pos}/{len} {msg}"));
+        Arc::new(move |stage| {
+            bar.set_length(stage.heats as u64);
+            bar.set_position(stage.heat as u64);
+            bar.set_message(format!("{}: {}", stage.family, stage.doing));
         })
     }
 }

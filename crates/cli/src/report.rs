@@ -2,7 +2,7 @@
 
 use crate::words;
 use comfy_table::{ContentArrangement, Table, presets};
-use warpline::{Comparison, Outcome, RunOptions};
+use warpline::{Comparison, KernelRun, Origin, Outcome, RunOptions};
 
 /// An empty table with our looks.
 pub(crate) fn table<const N: usize>(header: [&str; N]) -> Table {
@@ -43,6 +43,39 @@ pub(crate) fn run(outcome: &Outcome, reason: Option<&str>, options: &RunOptions)
         rows.extend(rate(outcome).map(|r| ("rate", r)));
     }
     fields(&format!("{} on {}", outcome.family, device.name), &rows)
+}
+
+/// How the kernels were made: the stages, and each kernel.
+pub(crate) fn made(outcome: &Outcome) -> String {
+    let times = &outcome.build;
+    let mut stages = vec![("build", times.build), ("check", times.check)];
+    if !outcome.device.simulator {
+        stages.extend([("print", times.print), ("JIT", times.jit)]);
+    }
+    let stages: Vec<String> = stages
+        .into_iter()
+        .map(|(stage, took)| format!("{stage} {}", words::seconds(took.as_secs_f64())))
+        .collect();
+    let mut rows = vec![("stages", stages.join(", "))];
+    rows.extend(outcome.kernels.iter().map(|k| ("kernel", kernel(k))));
+    fields("made", &rows)
+}
+
+fn kernel(kernel: &KernelRun) -> String {
+    let [x, y, z] = kernel.grid;
+    let origin = match kernel.origin {
+        None => "",
+        Some(Origin::Compiled) => ", compiled by the driver",
+        Some(Origin::Disk) => ", from disk",
+        Some(Origin::Process) => ", from this process",
+    };
+    format!(
+        "{} ({}): {x}×{y}×{z} CTAs of {} threads with {} of shared memory{origin}",
+        kernel.name,
+        kernel.hash,
+        kernel.threads,
+        words::bytes(kernel.shared_bytes.into())
+    )
 }
 
 fn verdict(outcome: &Outcome) -> String {

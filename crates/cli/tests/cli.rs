@@ -76,6 +76,9 @@ fn every_error_is_an_object_too_and_one_line_on_stderr() {
         ("run vector-add --json --n 9999999999999", "bad-problem"),
         ("run vector-add --json --device cuda:0", "cuda-no-driver"),
         ("run vector-add --json --device tpu", "bad-device-name"),
+        ("bench --json", "needs-gpu"),
+        ("bench vector-add --device cpu --json", "needs-gpu"),
+        ("bench nothing --json", "unknown-suite"),
         ("emit vector-add --json --ir --ptx", "bad-usage"),
         ("emit vector-add --json -o .", "cannot-write"),
     ] {

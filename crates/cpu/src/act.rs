@@ -52,6 +52,8 @@ impl Lockstep<'_, '_> {
             Sync::WgmmaCommit => self.wgmma_commit(),
             Sync::WgmmaWait { pending } => self.wgmma_wait(pending),
             Sync::SetMaxRegs { count, grow } => self.set_registers(count, grow),
+            // The inner loop ends the warp.
+            Sync::Exit => self.whole_warp().map(|()| Step::Next),
         }
     }
 

@@ -106,6 +106,8 @@ impl Mbarrier {
         }
         self.life = Life::Live;
         (self.count, self.arrivals, self.bytes) = (count, count, 0);
+        // Every life begins at parity 0; phases go on counting, as clocks do.
+        self.phase += self.phase & 1;
         self.init = Some(init);
         Ok(())
     }
@@ -318,18 +320,21 @@ mod tests {
 
     fn live(count: u32) -> Mbarrier {
         let mut b = Mbarrier::new(None);
+        b.init(count, begun()).unwrap();
+        b
+    }
+
+    fn begun() -> Init {
         let moment = Moment {
             thread: 0,
             lane: 0,
             clock: 0,
         };
-        let init = Init {
+        Init {
             moment,
             site: 0,
             fenced: true,
-        };
-        b.init(count, init).unwrap();
-        b
+        }
     }
 
     #[test]
@@ -341,6 +346,15 @@ mod tests {
         assert!(!b.receive(32).unwrap());
         assert!(b.receive(32).unwrap());
         assert!(b.passes(0) && !b.passes(1));
+    }
+
+    #[test]
+    fn one_that_is_made_anew_begins_at_parity_0() {
+        let mut b = live(1);
+        assert!(b.arrive(1, false).unwrap());
+        b.end().unwrap();
+        b.init(2, begun()).unwrap();
+        assert!(!b.passes(0) && b.passes(1));
     }
 
     #[test]

@@ -2,10 +2,10 @@
 
 use crate::clock::Threads;
 use crate::compile::Code;
-use crate::error::{RunError, Site};
+use crate::error::RunError;
 use crate::memory::Memory;
 use crate::options::Timing;
-use warpline_ir::{Arg, BarAt, Fault, Kernel, Launch, Target, TensorMapValue};
+use warpline_ir::{Arg, BarAt, Fault, Kernel, Launch, Site, Target, TensorMapValue};
 
 /// What a whole run shares and nobody changes.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! What went wrong in a run, and where.
 
 use std::fmt;
-use warpline_ir::{FaultKind, Frame};
+use warpline_ir::{Awaited, FaultKind, Site, Waits};
 
 /// A run that ended in a fault.
 #[derive(Clone, PartialEq, Debug)]
@@ -18,23 +18,6 @@ pub struct RunError {
     pub other: Option<Site>,
     /// For a deadlock: what each warp waits for.
     pub waits: Vec<Wait>,
-}
-
-/// An op as one warp of one CTA ran it.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Site {
-    /// The role.
-    pub role: String,
-    /// The warp in its CTA.
-    pub warp: u32,
-    /// The CTA in the grid.
-    pub cta: [u32; 3],
-    /// The op's name.
-    pub op: String,
-    /// The author's line.
-    pub frame: Option<Frame>,
-    /// The whole location stack, innermost first.
-    pub stack: Vec<Frame>,
 }
 
 /// What one warp waits for.
@@ -118,76 +101,65 @@ pub enum WaitOn {
     Poll,
 }
 
-impl fmt::Display for Site {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [x, y, z] = self.cta;
-        write!(f, "{}, warp {}, CTA ({x},{y},{z})", self.role, self.warp)?;
-        match self.frame {
-            Some(at) => write!(f, ", {at}"),
-            None => Ok(()),
+impl WaitOn {
+    /// What of it the warp itself knows.
+    pub fn awaited(&self) -> Awaited {
+        match self {
+            WaitOn::Mbarrier {
+                name,
+                index,
+                parity,
+                ..
+            } => Awaited::Mbarrier {
+                name: name.clone(),
+                index: *index,
+                parity: *parity,
+            },
+            WaitOn::Named { name, .. } => Awaited::Named { name: name.clone() },
+            WaitOn::Cta { .. } => Awaited::Cta,
+            WaitOn::Cluster { .. } => Awaited::Cluster,
+            WaitOn::BulkGroup { pending, .. } => Awaited::BulkGroup { pending: *pending },
+            WaitOn::Copies { .. } => Awaited::Copies,
+            WaitOn::Wgmma { .. } => Awaited::Wgmma,
+            WaitOn::Registers { count, .. } => Awaited::Registers { count: *count },
+            WaitOn::Poll => Awaited::Poll,
         }
     }
 }
 
 impl fmt::Display for WaitOn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.awaited())?;
         match self {
             WaitOn::Mbarrier {
-                name,
-                index,
-                parity,
-                arrivals,
-                bytes,
-            } => {
-                write!(f, "waits for {name}[{index}], parity {parity}: ")?;
-                match (arrivals, bytes) {
-                    (1, 0) => write!(f, "1 arrival is missing"),
-                    (a, 0) => write!(f, "{a} arrivals are missing"),
-                    (0, b) if *b > 0 => write!(f, "{b} bytes are missing"),
-                    (a, b) if *b > 0 => write!(f, "{a} arrivals and {b} bytes are missing"),
-                    (a, b) => write!(
-                        f,
-                        "{a} arrivals are missing, and {} bytes came that nobody expects",
-                        -b
-                    ),
-                }
-            }
+                arrivals, bytes, ..
+            } => match (arrivals, bytes) {
+                (1, 0) => write!(f, ": 1 arrival is missing"),
+                (a, 0) => write!(f, ": {a} arrivals are missing"),
+                (0, b) if *b > 0 => write!(f, ": {b} bytes are missing"),
+                (a, b) if *b > 0 => write!(f, ": {a} arrivals and {b} bytes are missing"),
+                (a, b) => write!(
+                    f,
+                    ": {a} arrivals are missing, and {} bytes came that nobody expects",
+                    -b
+                ),
+            },
             WaitOn::Named {
-                name,
-                arrived,
-                threads,
-            } => write!(
-                f,
-                "waits at barrier {name}: {arrived} of {threads} threads have come"
-            ),
-            WaitOn::Cta { arrived, threads } => write!(
-                f,
-                "waits for its CTA: {arrived} of {threads} threads have come"
-            ),
-            WaitOn::Cluster { arrived, warps } => write!(
-                f,
-                "waits for its cluster: {arrived} of {warps} warps have come"
-            ),
-            WaitOn::BulkGroup { lane, pending } => write!(
-                f,
-                "waits until at most {pending} bulk groups of lane {lane} are open"
-            ),
-            WaitOn::Copies { lane, open } => {
-                write!(f, "waits for copies of lane {lane}: {open} are not done")
+                arrived, threads, ..
             }
-            WaitOn::Wgmma { issued } => write!(
-                f,
-                "waits for a wgmma that {issued} of the 4 warps of its warpgroup have issued"
-            ),
-            WaitOn::Registers {
-                count,
-                wanted,
-                free,
-            } => write!(
-                f,
-                "waits for {count} registers per thread: the warp lacks {wanted}, the CTA's pool has {free}"
-            ),
-            WaitOn::Poll => f.write_str("polls, and nothing changes"),
+            | WaitOn::Cta { arrived, threads } => {
+                write!(f, ": {arrived} of {threads} threads have come")
+            }
+            WaitOn::Cluster { arrived, warps } => {
+                write!(f, ": {arrived} of {warps} warps have come")
+            }
+            WaitOn::BulkGroup { lane, .. } => write!(f, ": lane {lane} has more"),
+            WaitOn::Copies { lane, open } => write!(f, ": {open} of lane {lane} are not done"),
+            WaitOn::Wgmma { issued } => write!(f, ": {issued} of its 4 warps have issued it"),
+            WaitOn::Registers { wanted, free, .. } => {
+                write!(f, ": the warp lacks {wanted}, the CTA's pool has {free}")
+            }
+            WaitOn::Poll => Ok(()),
         }
     }
 }
@@ -197,9 +169,6 @@ impl fmt::Display for Wait {
         write!(f, "{}: {}", self.at, self.on)
     }
 }
-
-/// The most waits that one message shows.
-const SHOWN: usize = 32;
 
 impl fmt::Display for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -213,13 +182,7 @@ impl fmt::Display for RunError {
         if let Some(other) = &self.other {
             write!(f, " ({} in {other})", other.op)?;
         }
-        for w in self.waits.iter().take(SHOWN) {
-            write!(f, "\n  {w}")?;
-        }
-        if self.waits.len() > SHOWN {
-            write!(f, "\n  and {} more", self.waits.len() - SHOWN)?;
-        }
-        Ok(())
+        write!(f, "{}", Waits(&self.waits))
     }
 }
 

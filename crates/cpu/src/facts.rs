@@ -21,6 +21,8 @@ pub(crate) struct Facts {
     pub(crate) polls: bool,
     /// Does it reach into another CTA of the cluster?
     pub(crate) remote: bool,
+    /// Does it end the warp?
+    pub(crate) exits: bool,
 }
 
 /// Reads an op's effects.
@@ -157,6 +159,7 @@ impl Effects for Seen<'_> {
             }
             _ => {}
         }
+        self.facts.exits |= matches!(s, Sync::Exit);
         self.fences |= matches!(s, Sync::Fence(f) if f.order().is_some());
         self.moves_registers |= matches!(s, Sync::SetMaxRegs { .. });
     }

@@ -110,8 +110,9 @@ mod stats;
 mod step;
 mod warp;
 
-pub use error::{RunError, Site, Wait, WaitOn};
+pub use error::{RunError, Wait, WaitOn};
 pub use memory::Memory;
 pub use options::{Options, Progress, Timing};
 pub use run::run;
 pub use stats::{Bytes, RoleStats, SiteStats, Stats, Traffic};
+pub use warpline_ir::Site;

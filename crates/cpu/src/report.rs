@@ -5,7 +5,7 @@ use crate::env::Env;
 use crate::error::{RunError, Wait, WaitOn};
 use crate::schedule::Resident;
 use crate::warp::{Status, Waiting, Warp};
-use warpline_ir::{Fault, FaultKind};
+use warpline_ir::{Fault, FaultKind, Waits};
 
 /// A fault of a warp of a cluster, in an op.
 pub(crate) fn fault(
@@ -49,10 +49,7 @@ pub(crate) fn stuck<'r>(
     }
     Box::new(RunError {
         kind: FaultKind::Deadlock,
-        text: match waits.len() {
-            1 => format!("{why}: 1 warp waits"),
-            n => format!("{why}: {n} warps wait"),
-        },
+        text: format!("{why}: {}", Waits(&waits).count()),
         at: None,
         lane: None,
         other: None,

@@ -2,7 +2,7 @@
 
 use crate::compile::{Code, compile};
 use crate::env::{Env, refused};
-use crate::error::{RunError, Site};
+use crate::error::RunError;
 use crate::memory::Memory;
 use crate::options::Options;
 use crate::residency;
@@ -12,7 +12,7 @@ use crate::stats::{Counters, Stats};
 use rayon::prelude::*;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use warpline_ir::{Fault, FaultKind, Kernel, Launch, Target};
+use warpline_ir::{Fault, FaultKind, Kernel, Launch, Site, Target};
 
 /// Runs a kernel. The result, in memory and counters, depends on the kernel,
 /// the launch and the options' timing, seed and SMs alone.

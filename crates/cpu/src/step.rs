@@ -80,6 +80,9 @@ impl Lockstep<'_, '_> {
                     if !facts.visible && !facts.polls {
                         continue;
                     }
+                    if facts.exits {
+                        return Ok(Stop::Exited);
+                    }
                     if self.polled | facts.polls {
                         return Ok(Stop::Polled);
                     }

@@ -10,8 +10,8 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use warpline_cuda::{
-    Args, Buffer, Context, CudaError, DataType, Driver, Event, JitOptions, LaunchConfig, Module,
-    Stream, Swizzle, Tensor, TensorMap, Tiled, launch,
+    Args, Buffer, Context, CudaError, DataType, Driver, Event, HostBuffer, JitOptions,
+    LaunchConfig, Module, Stream, Swizzle, Tensor, TensorMap, Tiled, launch,
 };
 
 /// `data[i] *= 2` for `i < n`.
@@ -87,8 +87,15 @@ fn open() -> Result<Context, CudaError> {
 fn run(context: &Context) -> Result<usize, CudaError> {
     let stream = Stream::new(context)?;
     let started = Instant::now();
-    let module = Module::from_ptx(context, PTX, &JitOptions::default())?;
-    println!("loaded in {:?}; log: {:?}", started.elapsed(), module.log());
+    let cubin = Module::compile(context, PTX, &JitOptions::default())?;
+    println!("compiled in {:?}; log: {:?}", started.elapsed(), cubin.log);
+    let started = Instant::now();
+    let module = Module::from_cubin(context, &cubin.bytes)?;
+    println!(
+        "{} bytes loaded in {:?}",
+        cubin.bytes.len(),
+        started.elapsed()
+    );
     let mut kernel = module.function("scale")?;
     println!(
         "{:?}, parameters {:?}, dynamic shared memory up to {}",
@@ -111,7 +118,7 @@ fn run(context: &Context) -> Result<usize, CudaError> {
     let mut args = Args::new();
     args.buffer(&data).push(N);
     start.record(&stream)?;
-    launch(&kernel, &config, &stream, &mut args)?;
+    launch(&kernel, &config, &stream, &args)?;
     end.record(&stream)?;
     let mut bytes = vec![0; data.len()];
     data.read(0, &mut bytes, &stream)?;
@@ -121,8 +128,37 @@ fn run(context: &Context) -> Result<usize, CudaError> {
         .map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));
     let wrong = outputs.zip(&input).filter(|(y, x)| *y != **x * 2.0).count();
 
-    launch_cost(&kernel, &config, &stream, &mut args)?;
+    let clusters = kernel.max_active_clusters(&config)?;
+    let blocks = kernel.max_active_blocks(&config)?;
+    println!("{clusters} clusters fit the device, {blocks} CTAs an SM");
+    launch_cost(&kernel, &config, &stream, &args)?;
     refusals(context, &data)?;
+    Ok(wrong + replayed(&kernel, context)?)
+}
+
+/// Doubles words of host memory by a graph, three times: how many are wrong.
+fn replayed(kernel: &warpline_cuda::Function, context: &Context) -> Result<usize, CudaError> {
+    const WORDS: u32 = 64;
+    let stream = Stream::new(context)?;
+    let memory = HostBuffer::zeroed(context, WORDS as usize * 4)?;
+    for i in 0..WORDS {
+        memory.set_u32(i as usize * 4, (i as f32).to_bits())?;
+    }
+    let mut args = Args::new();
+    args.pointer(memory.address()).push(WORDS);
+    let config = LaunchConfig::new([1, 1, 1], [WORDS, 1, 1]).dependent(true);
+    let graph = stream.capture(|s| launch(kernel, &config, s, &args))?;
+    let graph = graph.instantiate()?;
+    for _ in 0..3 {
+        graph.launch(&stream)?;
+        stream.synchronize()?;
+    }
+    let mut wrong = 0;
+    for i in 0..WORDS {
+        let seen = f32::from_bits(memory.u32(i as usize * 4)?);
+        wrong += usize::from(seen != i as f32 * 8.0);
+    }
+    println!("{wrong} of {WORDS} words of host memory are wrong after three replays");
     Ok(wrong)
 }
 
@@ -130,7 +166,7 @@ fn launch_cost(
     kernel: &warpline_cuda::Function,
     config: &LaunchConfig,
     stream: &Stream,
-    args: &mut Args,
+    args: &Args,
 ) -> Result<(), CudaError> {
     stream.synchronize()?;
     let started = Instant::now();

@@ -52,6 +52,9 @@ pub struct DeviceInfo {
     pub memory_clock_khz: Option<u32>,
     /// Width of the memory bus in bits, if the driver says.
     pub memory_bus_bits: Option<u32>,
+    /// Where it is on the PCI bus, `0000:3b:00.0`, if the driver says: what
+    /// the tools that measure clocks and power know it by.
+    pub pci: Option<String>,
     /// The driver's CUDA version.
     pub driver: DriverVersion,
 }
@@ -133,6 +136,7 @@ impl Device {
             clock_khz: self.stated(ffi::CU_DEVICE_ATTRIBUTE_CLOCK_RATE),
             memory_clock_khz: self.stated(ffi::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE),
             memory_bus_bits: self.stated(ffi::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH),
+            pci: self.pci(),
             driver: self.driver.version(),
         })
     }
@@ -153,6 +157,17 @@ impl Device {
         }?;
         let text = bytes.split(|&b| b == 0).next().unwrap_or_default();
         Ok(String::from_utf8_lossy(text).into_owned())
+    }
+
+    fn pci(&self) -> Option<String> {
+        let domain = self
+            .attribute(ffi::CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID)
+            .ok()?;
+        let bus = self.attribute(ffi::CU_DEVICE_ATTRIBUTE_PCI_BUS_ID).ok()?;
+        let device = self
+            .attribute(ffi::CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID)
+            .ok()?;
+        Some(format!("{domain:04x}:{bus:02x}:{device:02x}.0"))
     }
 
     fn memory_bytes(&self) -> Result<u64, CudaError> {

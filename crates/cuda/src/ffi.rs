@@ -30,7 +30,7 @@ macro_rules! handles {
     )*};
 }
 
-handles!(CUcontext CUstream CUevent CUmodule CUfunction);
+handles!(CUcontext CUstream CUevent CUmodule CUfunction CUlinkState CUgraph CUgraphExec);
 
 pub(crate) const CUDA_SUCCESS: CUresult = 0;
 pub(crate) const CUDA_ERROR_INVALID_VALUE: CUresult = 1;
@@ -69,6 +69,9 @@ pub(crate) const FAULTS: [CUresult; 12] = [
 // CUdevice_attribute
 pub(crate) const CU_DEVICE_ATTRIBUTE_CLOCK_RATE: c_int = 13;
 pub(crate) const CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: c_int = 16;
+pub(crate) const CU_DEVICE_ATTRIBUTE_PCI_BUS_ID: c_int = 33;
+pub(crate) const CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID: c_int = 34;
+pub(crate) const CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID: c_int = 50;
 pub(crate) const CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE: c_int = 36;
 pub(crate) const CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH: c_int = 37;
 pub(crate) const CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE: c_int = 38;
@@ -91,17 +94,26 @@ pub(crate) const CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES: c_int = 4;
 pub(crate) const CU_JIT_ERROR_LOG_BUFFER: c_int = 5;
 pub(crate) const CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES: c_int = 6;
 pub(crate) const CU_JIT_OPTIMIZATION_LEVEL: c_int = 7;
+pub(crate) const CU_JIT_TARGET: c_int = 9;
 pub(crate) const CU_JIT_LOG_VERBOSE: c_int = 12;
 pub(crate) const CU_JIT_GENERATE_LINE_INFO: c_int = 13;
 
+pub(crate) const CU_JIT_INPUT_PTX: c_int = 1;
+pub(crate) const CU_TARGET_COMPUTE_90A: usize = 0x10000 + 90;
+
 pub(crate) const CU_STREAM_NON_BLOCKING: c_uint = 1;
+pub(crate) const CU_STREAM_CAPTURE_MODE_THREAD_LOCAL: c_int = 1;
+pub(crate) const CU_STREAM_CAPTURE_STATUS_NONE: c_int = 0;
+pub(crate) const CU_MEMHOSTALLOC_PORTABLE: c_uint = 1;
+pub(crate) const CU_MEMHOSTALLOC_DEVICEMAP: c_uint = 2;
 pub(crate) const CU_EVENT_DEFAULT: c_uint = 0;
 pub(crate) const CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: c_uint = 4;
+pub(crate) const CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION: c_uint = 6;
 pub(crate) const CU_TENSOR_MAP_INTERLEAVE_NONE: c_int = 0;
 
 /// `CUlaunchAttribute`: an id, padding to 8 bytes, a union of 64 bytes.
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct CUlaunchAttribute {
     pub(crate) id: c_uint,
     pub(crate) pad: u32,
@@ -207,11 +219,22 @@ api! {
         cuMemcpyDtoHAsync_v2(*mut c_void, CUdeviceptr, usize, CUstream);
         cuMemcpyDtoDAsync_v2(CUdeviceptr, CUdeviceptr, usize, CUstream);
         cuMemsetD8Async(CUdeviceptr, u8, usize, CUstream);
+        cuMemHostAlloc(*mut *mut c_void, usize, c_uint);
+        cuMemHostGetDevicePointer_v2(*mut CUdeviceptr, *mut c_void, c_uint);
+        cuMemFreeHost(*mut c_void);
 
         cuStreamCreate(*mut CUstream, c_uint);
         cuStreamDestroy_v2(CUstream);
         cuStreamSynchronize(CUstream);
         cuStreamWaitEvent(CUstream, CUevent, c_uint);
+        cuStreamBeginCapture_v2(CUstream, c_int);
+        cuStreamEndCapture(CUstream, *mut CUgraph);
+        cuStreamIsCapturing(CUstream, *mut c_int);
+
+        cuGraphInstantiateWithFlags(*mut CUgraphExec, CUgraph, u64);
+        cuGraphLaunch(CUgraphExec, CUstream);
+        cuGraphDestroy(CUgraph);
+        cuGraphExecDestroy(CUgraphExec);
 
         cuEventCreate(*mut CUevent, c_uint);
         cuEventDestroy_v2(CUevent);
@@ -222,9 +245,18 @@ api! {
 
         cuModuleLoadDataEx(*mut CUmodule, *const c_void, c_uint, *mut c_int, *mut *mut c_void);
         cuModuleUnload(CUmodule);
+        cuLinkCreate_v2(c_uint, *mut c_int, *mut *mut c_void, *mut CUlinkState);
+        cuLinkAddData_v2(
+            CUlinkState, c_int, *mut c_void, usize, *const c_char, c_uint, *mut c_int,
+            *mut *mut c_void,
+        );
+        cuLinkComplete(CUlinkState, *mut *mut c_void, *mut usize);
+        cuLinkDestroy(CUlinkState);
         cuModuleGetFunction(*mut CUfunction, CUmodule, *const c_char);
         cuFuncGetAttribute(*mut c_int, c_int, CUfunction);
         cuFuncSetAttribute(CUfunction, c_int, c_int);
+        cuOccupancyMaxActiveBlocksPerMultiprocessor(*mut c_int, CUfunction, c_int, usize);
+        cuOccupancyMaxActiveClusters(*mut c_int, CUfunction, *const CUlaunchConfig);
         cuLaunchKernelEx(*const CUlaunchConfig, CUfunction, *mut *mut c_void, *mut *mut c_void);
 
         cuTensorMapEncodeTiled(

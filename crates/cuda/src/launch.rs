@@ -4,9 +4,9 @@ use std::ffi::c_void;
 
 use crate::driver::cu;
 use crate::error::CudaError;
-use crate::ffi::{self, CUlaunchAttribute, CUlaunchConfig};
+use crate::ffi::{self, CUlaunchAttribute, CUlaunchConfig, CUstream};
+use crate::function::Function;
 use crate::memory::Buffer;
-use crate::module::Function;
 use crate::stream::Stream;
 use crate::tensor_map::TensorMap;
 
@@ -22,6 +22,8 @@ pub struct LaunchConfig {
     pub cluster: Option<[u32; 3]>,
     /// Dynamic shared memory of a CTA.
     pub shared_bytes: u32,
+    /// May it start before the work before it in the stream has ended?
+    pub dependent: bool,
 }
 
 impl LaunchConfig {
@@ -32,7 +34,14 @@ impl LaunchConfig {
             block,
             cluster: None,
             shared_bytes: 0,
+            dependent: false,
         }
+    }
+
+    /// With another grid.
+    pub fn grid(mut self, grid: [u32; 3]) -> Self {
+        self.grid = grid;
+        self
     }
 
     /// With clusters of that shape.
@@ -45,6 +54,40 @@ impl LaunchConfig {
     pub fn shared_bytes(mut self, bytes: u32) -> Self {
         self.shared_bytes = bytes;
         self
+    }
+
+    /// That may start, or not, before the work before it in the stream has
+    /// ended; the kernel waits for that itself (`griddepcontrol.wait`).
+    pub fn dependent(mut self, dependent: bool) -> Self {
+        self.dependent = dependent;
+        self
+    }
+
+    /// What is not the same for every launch: cluster and dependence.
+    fn attributes(&self) -> Attributes {
+        let mut attributes = Attributes::default();
+        if let Some(cluster) = self.cluster {
+            attributes.push(ffi::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &cluster);
+        }
+        if self.dependent {
+            attributes.push(
+                ffi::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+                &[1],
+            );
+        }
+        attributes
+    }
+
+    /// As the driver takes it; `attributes` must outlive the result.
+    fn raw(&self, stream: CUstream, attributes: &mut Attributes) -> CUlaunchConfig {
+        CUlaunchConfig {
+            grid: self.grid,
+            block: self.block,
+            shared_bytes: self.shared_bytes,
+            stream,
+            attributes: attributes.list.as_mut_ptr(),
+            attribute_count: attributes.len,
+        }
     }
 
     /// The rules that the driver would answer with one word.
@@ -92,6 +135,22 @@ impl LaunchConfig {
     }
 }
 
+/// The attributes of one launch, on the stack.
+#[derive(Default)]
+struct Attributes {
+    list: [CUlaunchAttribute; 2],
+    len: u32,
+}
+
+impl Attributes {
+    fn push(&mut self, id: u32, value: &[u32]) {
+        let next = &mut self.list[self.len as usize];
+        next.id = id;
+        next.value[..value.len()].copy_from_slice(value);
+        self.len += 1;
+    }
+}
+
 fn product(dims: [u32; 3]) -> u128 {
     dims.into_iter().map(u128::from).product()
 }
@@ -105,7 +164,7 @@ pub fn launch(
     function: &Function,
     config: &LaunchConfig,
     stream: &Stream,
-    args: &mut Args,
+    args: &Args,
 ) -> Result<(), CudaError> {
     let refused = |why| CudaError::bad_argument(format!("launch of {}", function.name()), why);
     config.check(function).map_err(refused)?;
@@ -117,22 +176,8 @@ pub fn launch(
         format!("launch of {}", function.name())
     })?;
 
-    let mut attributes = [CUlaunchAttribute {
-        id: ffi::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
-        pad: 0,
-        value: [0; 16],
-    }];
-    if let Some(cluster) = config.cluster {
-        attributes[0].value[..3].copy_from_slice(&cluster);
-    }
-    let raw = CUlaunchConfig {
-        grid: config.grid,
-        block: config.block,
-        shared_bytes: config.shared_bytes,
-        stream: stream.raw(),
-        attributes: attributes.as_mut_ptr(),
-        attribute_count: config.cluster.is_some().into(),
-    };
+    let mut attributes = config.attributes();
+    let raw = config.raw(stream.raw(), &mut attributes);
     let params = args.pointers();
     let _current = context.enter()?;
     // SAFETY: the config and its attributes are on this stack; each pointer of
@@ -143,6 +188,50 @@ pub fn launch(
             context.driver(),
             cuLaunchKernelEx(&raw, function.raw, params, std::ptr::null_mut())
         )
+    }
+}
+
+impl Function {
+    /// How many clusters of a launch the device can hold at once; none if one
+    /// does not fit, or the launch has no clusters.
+    pub fn max_active_clusters(&self, config: &LaunchConfig) -> Result<u32, CudaError> {
+        if config.cluster.is_none() {
+            return Ok(0);
+        }
+        let context = self.module().context();
+        let mut attributes = config.attributes();
+        let raw = config.raw(CUstream::NULL, &mut attributes);
+        let mut count = 0;
+        let _current = context.enter()?;
+        // SAFETY: writes one int; the config and its attributes are on this stack.
+        unsafe {
+            cu!(
+                context.driver(),
+                cuOccupancyMaxActiveClusters(&mut count, self.raw, &raw)
+            )
+        }?;
+        Ok(count.max(0).unsigned_abs())
+    }
+
+    /// How many CTAs of a launch one SM can hold at once, clusters aside.
+    pub fn max_active_blocks(&self, config: &LaunchConfig) -> Result<u32, CudaError> {
+        let context = self.module().context();
+        let threads = i32::try_from(product(config.block)).unwrap_or(i32::MAX);
+        let mut count = 0;
+        let _current = context.enter()?;
+        // SAFETY: writes one int.
+        unsafe {
+            cu!(
+                context.driver(),
+                cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                    &mut count,
+                    self.raw,
+                    threads,
+                    config.shared_bytes as usize
+                )
+            )
+        }?;
+        Ok(count.max(0).unsigned_abs())
     }
 }
 
@@ -183,7 +272,7 @@ pub struct Args {
     len: usize,
     /// Offset and size of each argument.
     places: Vec<(usize, usize)>,
-    /// Scratch for [`Args::pointers`], as long as `places`.
+    /// Where each argument lies: the list that the driver wants.
     pointers: Vec<ParamPointer>,
 }
 
@@ -196,8 +285,8 @@ struct Line([u8; 64]);
 #[repr(transparent)]
 struct ParamPointer(#[allow(dead_code)] *mut c_void);
 
-// SAFETY: written before each launch and read by the driver during it, under
-// `&mut Args`; never followed otherwise.
+// SAFETY: leads into `lines`, which it moves and goes with; written under
+// `&mut Args`, and followed by the driver alone, which only reads.
 unsafe impl Send for ParamPointer {}
 // SAFETY: as above.
 unsafe impl Sync for ParamPointer {}
@@ -267,18 +356,18 @@ impl Args {
             self.lines[at / 64].0[at % 64] = byte;
         }
         self.places.push((offset, bytes.len()));
-        self.pointers.push(ParamPointer(std::ptr::null_mut()));
+        // The lines may have moved.
+        let base = self.lines.as_mut_ptr().cast::<u8>();
+        let pointer =
+            |&(offset, _): &(usize, usize)| ParamPointer(base.wrapping_add(offset).cast());
+        self.pointers.clear();
+        self.pointers.extend(self.places.iter().map(pointer));
         self
     }
 
-    /// The list that the driver wants: one pointer for each argument, good
-    /// until the arguments are changed or moved.
-    fn pointers(&mut self) -> *mut *mut c_void {
-        let base = self.lines.as_mut_ptr().cast::<u8>();
-        for (pointer, &(offset, _)) in self.pointers.iter_mut().zip(&self.places) {
-            pointer.0 = base.wrapping_add(offset).cast();
-        }
-        self.pointers.as_mut_ptr().cast()
+    /// One pointer for each argument, good until the arguments are changed.
+    fn pointers(&self) -> *mut *mut c_void {
+        self.pointers.as_ptr().cast_mut().cast()
     }
 
     fn check(&self, sizes: &[usize]) -> Result<(), String> {
@@ -331,7 +420,6 @@ mod tests {
         args.push(7u32).tensor_map(&map).push(9u32).tensor_map(&map);
         assert_eq!(args.places(), [(0, 4), (64, 128), (192, 4), (256, 128)]);
         assert_eq!(args.to_bytes()[64..192], map.to_bytes());
-        args.pointers();
         let bases: Vec<usize> = args.pointers.iter().map(|p| p.0.addr()).collect();
         assert_eq!(bases[1] % 64, 0);
         assert_eq!(bases[3] % 64, 0);

@@ -18,7 +18,7 @@
 //! data.fill(0, &stream)?;
 //! let mut args = Args::new();
 //! args.buffer(&data).push(1024u32).push(2.0f32);
-//! launch(&kernel, &LaunchConfig::new([8, 1, 1], [128, 1, 1]), &stream, &mut args)?;
+//! launch(&kernel, &LaunchConfig::new([8, 1, 1], [128, 1, 1]), &stream, &args)?;
 //! stream.synchronize()?;
 //! # Ok(())
 //! # }
@@ -30,7 +30,7 @@
 //! where the driver or one of its symbols is missing, and a build in which two
 //! crates ask for different `cuda-*` features does not compile. The first
 //! breaks "no driver is a normal case", the second makes us a burden on
-//! whoever depends on us. We need about forty functions; they are loaded
+//! whoever depends on us. We need about sixty functions; they are loaded
 //! through `libloading`, each with a `Result` that names the symbol.
 //!
 //! # What holds
@@ -42,7 +42,8 @@
 //!   and pops it again: the caller's current context is left as it was.
 //! - Handles are `Send` and `Sync`: the driver API is thread-safe and ours
 //!   carry no thread state.
-//! - [`launch()`] allocates nothing and synchronises nothing.
+//! - [`launch()`] allocates nothing and synchronises nothing, so that
+//!   [`Stream::capture`] can record it in a graph.
 //! - Errors are values ([`CudaError`]), nothing is printed, nothing panics.
 //!   Failures while dropping a handle are ignored: after a device fault every
 //!   call fails, and the fault was reported by the call that met it.
@@ -60,23 +61,32 @@
 #![allow(unsafe_code)]
 #![deny(clippy::undocumented_unsafe_blocks, unsafe_op_in_unsafe_fn)]
 
+mod compile;
 mod context;
 mod device;
 mod driver;
+mod elf;
 mod error;
 mod ffi;
+mod function;
+mod graph;
+mod host;
 mod launch;
 mod memory;
 mod module;
 mod stream;
 mod tensor_map;
 
+pub use compile::{Cubin, JitOptions};
 pub use context::Context;
 pub use device::{ComputeCapability, Device, DeviceInfo, devices};
 pub use driver::{Driver, DriverVersion};
 pub use error::CudaError;
+pub use function::{Function, FunctionAttributes};
+pub use graph::{Graph, GraphExec};
+pub use host::HostBuffer;
 pub use launch::{Args, LaunchConfig, Scalar, launch};
 pub use memory::Buffer;
-pub use module::{Function, FunctionAttributes, JitOptions, Module};
+pub use module::Module;
 pub use stream::{Event, Stream};
 pub use tensor_map::{DataType, Im2col, L2Promotion, OobFill, Swizzle, Tensor, TensorMap, Tiled};

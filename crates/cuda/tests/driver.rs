@@ -271,7 +271,7 @@ fn a_launch_hands_over_shape_cluster_and_arguments_in_order() {
         .tensor_map(&map)
         .push(1.0f32);
     let before = stub.calls();
-    launch(&function, &config, &stream, &mut args).unwrap();
+    launch(&function, &config, &stream, &args).unwrap();
     assert_eq!(
         stub.calls()[before.len()..],
         "cuLaunchKernelEx\n\
@@ -286,7 +286,7 @@ fn a_launch_hands_over_shape_cluster_and_arguments_in_order() {
     );
 
     let plain = LaunchConfig::new([1, 1, 1], [32, 1, 1]);
-    launch(&function, &plain, &Stream::default_of(&context), &mut args).unwrap();
+    launch(&function, &plain, &Stream::default_of(&context), &args).unwrap();
     assert!(stub.calls().contains("stream=0 attributes=0\n"));
     assert_eq!(stub.depth(), 0);
 }
@@ -329,7 +329,7 @@ fn a_launch_that_breaks_a_rule_never_reaches_the_driver() {
         ),
     ] {
         let sentence = error(
-            launch(&function, &config, &stream, &mut good),
+            launch(&function, &config, &stream, &good),
             "cuda-bad-argument",
         );
         assert!(sentence.starts_with("launch of scale: "), "{sentence}");
@@ -340,7 +340,7 @@ fn a_launch_that_breaks_a_rule_never_reaches_the_driver() {
     few.pointer(1);
     assert_eq!(
         error(
-            launch(&function, &plain, &stream, &mut few),
+            launch(&function, &plain, &stream, &few),
             "cuda-bad-argument"
         ),
         "launch of scale: the kernel takes 2 arguments, 1 were given"
@@ -348,7 +348,7 @@ fn a_launch_that_breaks_a_rule_never_reaches_the_driver() {
     few.push(2u64);
     assert_eq!(
         error(
-            launch(&function, &plain, &stream, &mut few),
+            launch(&function, &plain, &stream, &few),
             "cuda-bad-argument"
         ),
         "launch of scale: argument 1 is 8 bytes long, the kernel's parameter 4"
@@ -361,7 +361,7 @@ fn a_launch_that_breaks_a_rule_never_reaches_the_driver() {
         "kernel scale: 232448 bytes of dynamic and 16 of static shared memory are more than the device's 232448 for one CTA"
     );
     assert!(!stub.calls().contains("cuLaunchKernelEx"));
-    launch(&function, &plain, &stream, &mut good).unwrap();
+    launch(&function, &plain, &stream, &good).unwrap();
 }
 
 #[test]
@@ -452,7 +452,7 @@ fn two_threads_share_a_kernel() {
                     let buffer = Buffer::from_host(context, &[id; 64], &stream).unwrap();
                     args.clear();
                     args.buffer(&buffer).push(64u32);
-                    launch(function, &config, &stream, &mut args).unwrap();
+                    launch(function, &config, &stream, &args).unwrap();
                     let mut back = [0; 64];
                     buffer.read(0, &mut back, &stream).unwrap();
                     assert_eq!(back, [id; 64]);

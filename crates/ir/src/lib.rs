@@ -13,6 +13,7 @@
 //! | [`ops`] | the instructions, one struct each, by group |
 //! | [`sync`], [`job`] | acts of synchronisation; asynchronous work |
 //! | [`machine`] | the traits ops are written against |
+//! | [`wait`] | what a stuck warp waits for, in words |
 //! | [`build`] | what authors write with |
 
 pub mod build;
@@ -31,6 +32,7 @@ pub mod tensor_map;
 mod text;
 pub mod types;
 pub mod value;
+pub mod wait;
 
 pub use error::{BuildError, BuildErrors};
 pub use job::{Done, Engine, Job, Span};
@@ -45,6 +47,7 @@ pub use target::Target;
 pub use tensor_map::{MapMode, TensorMapDecl, TensorMapValue};
 pub use types::*;
 pub use value::*;
+pub use wait::{Awaited, Site, Waits};
 
 /// The README's kernel compiles and builds.
 #[cfg(doctest)]

@@ -402,6 +402,8 @@ pub enum Sync {
         /// Growing (may wait for registers) or shrinking.
         grow: bool,
     },
+    /// The threads end (whole warp).
+    Exit,
 }
 
 impl Sync {

@@ -15,7 +15,7 @@ pub struct Target {
     pub registers_per_thread: u32,
     /// The most threads of one CTA.
     pub threads: u32,
-    /// The most CTAs of a portable cluster.
+    /// The most CTAs of a cluster; above 8 a device may have no room for it, and is asked.
     pub cluster: u32,
     /// Named barriers of one CTA.
     pub named_barriers: u32,
@@ -47,7 +47,7 @@ impl Target {
         registers: 65_536,
         registers_per_thread: 255,
         threads: 1024,
-        cluster: 8,
+        cluster: 16,
         named_barriers: 16,
         sms: 132,
         features: Features {

@@ -317,7 +317,8 @@ impl Effects for Line<'_> {
             | Sync::BulkCommit
             | Sync::CopyCommit
             | Sync::WgmmaFence
-            | Sync::WgmmaCommit => {}
+            | Sync::WgmmaCommit
+            | Sync::Exit => {}
         }
     }
     fn whole_warp(&mut self) {}

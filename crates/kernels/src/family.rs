@@ -75,6 +75,27 @@ pub trait Family: Send + Sync + 'static {
     fn reference(problem: &Self::Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>>;
     /// The test table: small problems that reach every path.
     fn cases() -> Vec<Case<Self::Problem, Self::Choice>>;
+    /// The problems it is measured at, each with the suite it belongs to: `("memory", …)`.
+    fn bench() -> Vec<(&'static str, Self::Problem)> {
+        Vec::new()
+    }
+    /// The small problem that a large one repeats, for inputs that take long
+    /// to draw and outputs that take long to compare; none where there is no such.
+    fn period(_: &Self::Problem) -> Option<Period<Self::Problem>> {
+        None
+    }
+}
+
+/// How a large problem repeats a small one of the same class.
+///
+/// Each tensor of the large problem is the small one's over and over, cut off
+/// at its end: rows that are computed alone repeat, and weights are the same in both.
+#[derive(Clone, Debug)]
+pub struct Period<P> {
+    /// The small problem.
+    pub problem: P,
+    /// The inputs of the large one.
+    pub inputs: Vec<TensorSpec>,
 }
 
 /// A row of a test table.
@@ -109,6 +130,18 @@ pub trait AnyFamily: Send + Sync {
     fn default_candidates(&self, place: Place, target: &Target) -> Vec<serde_json::Value>;
     /// The test table.
     fn cases(&self, target: &Target) -> Vec<Result<Box<dyn AnyWork>, FamilyError>>;
+    /// The candidates for the problem that flags ask for, best guess first:
+    /// those that agree with every choice the flags make.
+    fn candidates(
+        &self,
+        m: &ArgMatches,
+        place: Place,
+        target: &Target,
+    ) -> Result<Vec<Box<dyn AnyWork>>, FamilyError>;
+    /// The suites it is measured in.
+    fn suites(&self) -> Vec<&'static str>;
+    /// What it is measured at in a suite, with the configs it chooses itself.
+    fn bench(&self, suite: &str, target: &Target) -> Result<Vec<Box<dyn AnyWork>>, FamilyError>;
 }
 
 /// A problem with its config, without its types: something to run.
@@ -129,6 +162,10 @@ pub trait AnyWork: Send + Sync {
     fn outputs(&self) -> Vec<TensorSpec>;
     /// See [`Family::reference`].
     fn reference(&self, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>>;
+    /// See [`Family::period`].
+    fn period(&self) -> Option<Period<Box<dyn AnyWork>>> {
+        None
+    }
 }
 
 /// A problem of a family, and the config to solve it with.
@@ -183,6 +220,14 @@ impl<F: Family> AnyWork for Work<F> {
     fn reference(&self, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
         F::reference(&self.problem, inputs)
     }
+    fn period(&self) -> Option<Period<Box<dyn AnyWork>>> {
+        let Period { problem, inputs } = F::period(&self.problem)?;
+        let config = self.config.clone();
+        Some(Period {
+            problem: Box::new(Self { problem, config }),
+            inputs,
+        })
+    }
 }
 
 impl<F: Family> AnyFamily for F {
@@ -227,12 +272,7 @@ impl<F: Family> AnyFamily for F {
         place: Place,
         target: &Target,
     ) -> Result<Box<dyn AnyWork>, FamilyError> {
-        let mut problem = F::default_problem(place);
-        problem
-            .update_from_arg_matches(m)
-            .map_err(|e| FamilyError::Problem(e.to_string()))?;
-        let choice =
-            F::Choice::from_arg_matches(m).map_err(|e| FamilyError::Config(e.to_string()))?;
+        let (problem, choice) = asked::<F>(m, place)?;
         Ok(Box::new(Work::<F>::new(problem, &choice, target)?))
     }
     fn default_work(&self, place: Place, target: &Target) -> Result<Box<dyn AnyWork>, FamilyError> {
@@ -256,5 +296,147 @@ impl<F: Family> AnyFamily for F {
                 Ok(Box::new(work) as Box<dyn AnyWork>)
             })
             .collect()
+    }
+    fn candidates(
+        &self,
+        m: &ArgMatches,
+        place: Place,
+        target: &Target,
+    ) -> Result<Vec<Box<dyn AnyWork>>, FamilyError> {
+        let (problem, choice) = asked::<F>(m, place)?;
+        F::check(&problem)?;
+        let fixed = json(&choice);
+        let work = |config| {
+            let problem = problem.clone();
+            Box::new(Work::<F> { problem, config }) as Box<dyn AnyWork>
+        };
+        Ok(F::candidates(&problem, target)
+            .into_iter()
+            .filter(|config| agrees(&json(config), &fixed))
+            .map(work)
+            .collect())
+    }
+    fn suites(&self) -> Vec<&'static str> {
+        let mut names: Vec<_> = F::bench().into_iter().map(|(suite, _)| suite).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+    fn bench(&self, suite: &str, target: &Target) -> Result<Vec<Box<dyn AnyWork>>, FamilyError> {
+        let of_suite = F::bench().into_iter().filter(|(name, _)| *name == suite);
+        of_suite
+            .map(|(_, problem)| {
+                let work = Work::<F>::new(problem, &F::Choice::default(), target)?;
+                Ok(Box::new(work) as Box<dyn AnyWork>)
+            })
+            .collect()
+    }
+}
+
+/// The problem and the choice that flags ask for.
+fn asked<F: Family>(m: &ArgMatches, place: Place) -> Result<(F::Problem, F::Choice), FamilyError> {
+    let mut problem = F::default_problem(place);
+    problem
+        .update_from_arg_matches(m)
+        .map_err(|e| FamilyError::Problem(e.to_string()))?;
+    let choice = F::Choice::from_arg_matches(m).map_err(|e| FamilyError::Config(e.to_string()))?;
+    Ok((problem, choice))
+}
+
+/// Does a config have every value that a choice fixes?
+fn agrees(config: &serde_json::Value, choice: &serde_json::Value) -> bool {
+    let mut fixed = (choice.as_object().into_iter().flatten()).filter(|(_, v)| !v.is_null());
+    fixed.all(|(name, value)| config.get(name).is_none_or(|has| has == value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vector_add::VectorAdd;
+    use serde_json::json;
+
+    fn candidates(flags: &str) -> Vec<serde_json::Value> {
+        let command = VectorAdd.flags(Command::new("x"), Place::Gpu);
+        let words = std::iter::once("x").chain(flags.split_whitespace());
+        let m = command.try_get_matches_from(words).unwrap();
+        let all = VectorAdd.candidates(&m, Place::Gpu, &Target::SM_90A);
+        all.unwrap().iter().map(|w| w.config()).collect()
+    }
+
+    #[test]
+    fn candidates_agree_with_what_is_fixed() {
+        let all = candidates("--n 1000000");
+        let fixed = candidates("--n 1000000 --form specialized --stages 3");
+        assert!(!fixed.is_empty() && fixed.len() < all.len());
+        for config in &fixed {
+            assert_eq!(config["form"], json!("specialized"));
+            assert_eq!(config["stages"], json!(3));
+            assert!(all.contains(config));
+        }
+    }
+
+    #[test]
+    fn what_is_fixed_and_unknown_to_the_config_excludes_nothing() {
+        let config = json!({ "form": "a", "stages": 3 });
+        assert!(agrees(&config, &json!({ "form": null, "other": 7 })));
+        assert!(agrees(&config, &json!({ "form": "a", "stages": null })));
+        assert!(!agrees(&config, &json!({ "form": "a", "stages": 2 })));
+    }
+
+    #[test]
+    fn a_suite_holds_the_problems_that_families_name_for_it() {
+        let target = Target::SM_90A;
+        assert_eq!(VectorAdd.suites(), ["memory"]);
+        let works = VectorAdd.bench("memory", &target).unwrap();
+        assert_eq!(works[0].problem()["n"], json!(1u64 << 28));
+        assert!(VectorAdd.bench("products", &target).unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_families_are_measured_at_repeats_tensors_of_the_same_kind() {
+        let target = Target::SM_90A;
+        for family in crate::registry() {
+            let suites = family.suites().into_iter();
+            let works = suites.flat_map(|suite| family.bench(suite, &target).unwrap());
+            let Some(large) = works.last() else { continue };
+            let Some(period) = large.period() else {
+                continue;
+            };
+            let small = period.problem.inputs(0);
+            let (few, many) = (period.problem.outputs(), large.outputs());
+            let small = small.iter().map(|t| &t.spec).chain(&few);
+            let pairs: Vec<_> = small.zip(period.inputs.iter().chain(&many)).collect();
+            assert_eq!(
+                pairs.len(),
+                period.inputs.len() + many.len(),
+                "{}",
+                family.name()
+            );
+            for (small, large) in pairs {
+                assert_eq!((small.name, small.dtype), (large.name, large.dtype));
+                let inner = |spec: &TensorSpec| spec.shape[1..].to_vec();
+                assert_eq!(
+                    inner(small),
+                    inner(large),
+                    "{} {}",
+                    family.name(),
+                    small.name
+                );
+                assert!(small.bytes() <= large.bytes());
+            }
+        }
+    }
+
+    #[test]
+    fn a_large_problem_repeats_a_small_one_of_its_class() {
+        let works = VectorAdd.bench("memory", &Target::SM_90A).unwrap();
+        let period = works[0].period().unwrap();
+        let small = period.problem;
+        assert_eq!(small.config(), works[0].config());
+        assert_eq!(small.problem()["dtype"], works[0].problem()["dtype"]);
+        assert!(small.outputs()[0].elements() < works[0].outputs()[0].elements());
+        let bytes: usize = period.inputs.iter().map(TensorSpec::bytes).sum();
+        assert_eq!(bytes, 2 * works[0].outputs()[0].bytes());
+        assert!(small.period().is_none(), "a small problem is drawn whole");
     }
 }

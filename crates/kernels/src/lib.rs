@@ -7,17 +7,28 @@
 
 pub mod error;
 pub mod family;
+pub mod float;
+pub mod layer_norm;
 pub mod numbers;
 pub mod plan;
+pub mod rms_norm;
+pub mod rows;
+pub mod softmax;
 pub mod tensor;
 pub mod vector_add;
 
 pub use error::FamilyError;
-pub use family::{AnyFamily, AnyWork, Case, Cost, Family, Place, Work};
+pub use family::{AnyFamily, AnyWork, Case, Cost, Family, Period, Place, Work};
+pub use float::Float;
 pub use plan::{Bound, Buffer, Plan, PlanArg, Step};
-pub use tensor::{HostTensor, TensorSpec};
+pub use tensor::{HostTensor, TensorSpec, UNTOUCHED};
 
 /// Every family that ships with Warpline.
 pub fn registry() -> Vec<&'static dyn AnyFamily> {
-    vec![&vector_add::VectorAdd]
+    vec![
+        &vector_add::VectorAdd,
+        &softmax::Softmax::NEW,
+        &layer_norm::LayerNorm::NEW,
+        &rms_norm::RmsNorm::NEW,
+    ]
 }

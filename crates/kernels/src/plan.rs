@@ -44,6 +44,9 @@ pub struct Step {
     pub grid: [u32; 3],
     /// Arguments, in the order of the kernel's parameters.
     pub args: Vec<PlanArg>,
+    /// May a GPU start it before the step before it has ended? The kernel
+    /// then waits for that itself, by `wait_prerequisites`.
+    pub dependent: bool,
 }
 
 /// The kernels that solve a problem, in order.
@@ -77,6 +80,22 @@ impl Bound {
 }
 
 impl Step {
+    /// A kernel that starts when the step before it has ended.
+    pub fn new(kernel: Kernel, grid: [u32; 3], args: Vec<PlanArg>) -> Self {
+        Self {
+            kernel,
+            grid,
+            args,
+            dependent: false,
+        }
+    }
+
+    /// Lets a GPU start it early: see [`dependent`](Self::dependent).
+    pub fn dependent(mut self) -> Self {
+        self.dependent = true;
+        self
+    }
+
     /// The launch of this step on buffers that have addresses.
     pub fn launch(&self, bound: &Bound) -> Launch {
         let arg = |a: &PlanArg| match a {

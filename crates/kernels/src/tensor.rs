@@ -65,3 +65,6 @@ impl HostTensor {
             .map(move |b| crate::numbers::value(dtype, b))
     }
 }
+
+/// As a reference value and its bound: the element must not be written.
+pub const UNTOUCHED: (f64, f64) = (f64::NAN, f64::INFINITY);

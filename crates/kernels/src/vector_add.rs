@@ -1,7 +1,8 @@
 //! `c = a + b`, element by element: the smallest assembly line, in three forms to compare.
 
 use crate::error::FamilyError;
-use crate::family::{Case, Cost, Family, Place};
+use crate::family::{Case, Cost, Family, Period, Place};
+pub use crate::float::Float;
 use crate::numbers::{Random, half_ulp};
 use crate::plan::{Buffer, Plan, PlanArg, Step};
 use crate::tensor::{HostTensor, TensorSpec};
@@ -10,7 +11,7 @@ use half::{bf16, f16};
 use serde::Serialize;
 use std::ops::Add;
 use warpline_ir::build::*;
-use warpline_ir::{Bf16x2, BuildErrors, DType, Element, F16x2, Kernel, Scalar, Target, Type};
+use warpline_ir::{Bf16x2, BuildErrors, Element, F16x2, Kernel, Scalar, Target, Type};
 
 /// The family.
 #[derive(Clone, Copy, Debug)]
@@ -27,36 +28,11 @@ pub struct Problem {
     pub dtype: Float,
 }
 
-/// Element types of the family.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Float {
-    /// IEEE binary32
-    #[value(alias = "fp32")]
-    F32,
-    /// IEEE binary16
-    #[value(alias = "fp16")]
-    F16,
-    /// bfloat16
-    Bf16,
-}
-
-impl Float {
-    /// As an element in memory.
-    pub fn dtype(self) -> DType {
-        match self {
-            Float::F32 => DType::F32,
-            Float::F16 => DType::F16,
-            Float::Bf16 => DType::Bf16,
-        }
-    }
-}
-
 /// The structure of the program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {
-    /// Every thread loads, adds and stores; a persistent grid
+    /// Every thread loads, adds and stores
     GridStride,
     /// Every warp waits for bulk copies one tile ahead, adds and stores
     DoubleBuffer,
@@ -177,13 +153,18 @@ impl Family for VectorAdd {
             }
             (Form::Specialized, Some(s)) => s,
         };
-        let warps = choice.warps.unwrap_or(8);
+        let warps = choice
+            .warps
+            .unwrap_or(if form == Form::GridStride { 4 } else { 8 });
         let most = if form == Form::Specialized { 30 } else { 32 };
         if warps == 0 || warps > most {
             return refuse(format!("1 to {most} warps can add, not {warps}"));
         }
         let unit = warps * 32 * VECTOR;
-        let tile = choice.tile.unwrap_or(4 * unit);
+        let tile = choice.tile.unwrap_or(match form {
+            Form::GridStride => unit,
+            _ => 4 * unit,
+        });
         if tile == 0 || !tile.is_multiple_of(unit) || !(tile / unit).is_power_of_two() {
             return refuse(format!(
                 "a tile is 1, 2, 4, … times {unit} bytes (16 per thread of {warps} warps), not {tile}"
@@ -208,13 +189,17 @@ impl Family for VectorAdd {
                 target.name
             ));
         }
-        let per_sm = match form {
-            Form::GridStride => 8,
-            _ => (have / needed.max(1)).clamp(1, 4) as u32,
-        };
         let bytes = p.n.saturating_mul(p.dtype.dtype().bytes() as u64);
-        let tiles = bytes.div_ceil(u64::from(tile)).max(1);
-        let full = u64::from(target.sms * per_sm.min(64 / warps.max(1)).max(1));
+        let tiles = bytes.div_ceil(u64::from(tile)).clamp(1, 1 << 30);
+        let full = match form {
+            // A CTA of its own for each tile: the hardware deals them out in
+            // order and evens out the SMs, which a grid that stays does not.
+            Form::GridStride => tiles,
+            _ => {
+                let per_sm = (have / needed.max(1)).clamp(1, 4) as u32;
+                u64::from(target.sms * per_sm.min(64 / warps.max(1)).max(1))
+            }
+        };
         config.ctas = match choice.ctas {
             None => tiles.min(full) as u32,
             Some(0) => return refuse("a grid has at least 1 CTA, not 0".into()),
@@ -260,16 +245,16 @@ impl Family for VectorAdd {
         }?;
         let pointer = |b| PlanArg::Pointer(b, 0);
         Ok(Plan {
-            steps: vec![Step {
+            steps: vec![Step::new(
                 kernel,
-                grid: [c.ctas, 1, 1],
-                args: vec![
+                [c.ctas, 1, 1],
+                vec![
                     PlanArg::Scalar(Type::U64, p.n),
                     pointer(Buffer::Input(0)),
                     pointer(Buffer::Input(1)),
                     pointer(Buffer::Output(0)),
                 ],
-            }],
+            )],
             workspace: 0,
         })
     }
@@ -339,6 +324,25 @@ impl Family for VectorAdd {
             }
         }
         cases
+    }
+
+    fn bench() -> Vec<(&'static str, Problem)> {
+        let problem = Problem {
+            n: 1 << 28,
+            dtype: Float::F32,
+        };
+        vec![("memory", problem)]
+    }
+
+    fn period(p: &Problem) -> Option<Period<Problem>> {
+        let small = Problem {
+            n: 1 << 22,
+            ..p.clone()
+        };
+        (p.n > small.n).then(|| Period {
+            problem: small,
+            inputs: ["a", "b"].map(|name| spec(name, p)).into(),
+        })
     }
 }
 

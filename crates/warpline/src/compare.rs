@@ -1,11 +1,18 @@
 //! What came out, against the float64 reference.
 //!
-//! An element is right if it lies within its bound of the expected value. A
-//! NaN is never right, and neither is an element that was never written.
+//! An element is right if it lies within its bound of the expected value; a
+//! NaN where the reference has a NaN and a finite bound. What was never
+//! written is wrong, unless the reference says that it must stay
+//! [`UNTOUCHED`].
 
 use serde::Serialize;
-use warpline_kernels::TensorSpec;
+use warpline_ir::DType;
 use warpline_kernels::numbers::value;
+use warpline_kernels::{TensorSpec, UNTOUCHED};
+
+/// Fills outputs before a run: a NaN in every floating-point type that no
+/// instruction makes, all ones in integers.
+pub const POISON: u8 = 0xff;
 
 /// The bytes of an output as a device left them.
 #[derive(Clone, PartialEq, Debug)]
@@ -94,12 +101,17 @@ pub fn compare(spec: &TensorSpec, produced: &Produced, reference: &[(f64, f64)])
             .bytes
             .get(i * size..(i + 1) * size)
             .filter(|_| written);
-        let (expected, bound) = reference.get(i).copied().unwrap_or((f64::NAN, 0.0));
-        let judged = Judged::new(
-            bytes.map_or(f64::NAN, |b| value(spec.dtype, b)),
-            expected,
-            bound,
-        );
+        // What the reference leaves out has no bound.
+        let (expected, bound) = reference.get(i).copied().unwrap_or((f64::NAN, f64::NAN));
+        let bytes = bytes.filter(|b| b.iter().any(|&x| x != POISON) || is_integer(spec.dtype));
+        if is_untouched(expected, bound) {
+            found.failed += usize::from(bytes.is_some());
+            continue;
+        }
+        let judged = match bytes {
+            Some(b) => Judged::new(value(spec.dtype, b), expected, bound),
+            None => Judged::missing(expected, bound),
+        };
         found.never_written += usize::from(bytes.is_none());
         found.failed += usize::from(!judged.right);
         found.max_error = found.max_error.max(judged.error);
@@ -118,6 +130,17 @@ pub fn compare(spec: &TensorSpec, produced: &Produced, reference: &[(f64, f64)])
     found
 }
 
+/// Is every bit pattern a number?
+fn is_integer(dtype: DType) -> bool {
+    use DType::{I32, I64, U8, U16, U32, U64};
+    matches!(dtype, U8 | U16 | U32 | U64 | I32 | I64)
+}
+
+/// Does the reference say that nothing writes the element?
+fn is_untouched(expected: f64, bound: f64) -> bool {
+    expected.is_nan() && bound == UNTOUCHED.1
+}
+
 /// One element, judged.
 #[derive(Clone, Copy)]
 struct Judged {
@@ -131,13 +154,13 @@ struct Judged {
 
 impl Judged {
     fn new(value: f64, expected: f64, bound: f64) -> Self {
-        // Equal infinities are equal; what is not a number is infinitely wrong.
+        // Equal infinities are equal; a NaN is right where one is expected.
         let error = match (value - expected).abs() {
-            _ if value == expected => 0.0,
+            _ if value == expected || value.is_nan() && expected.is_nan() => 0.0,
             e if e.is_nan() => f64::INFINITY,
             e => e,
         };
-        let right = error <= bound && !value.is_nan();
+        let right = error <= bound && error.is_finite();
         let ratio = match error / bound {
             _ if error == 0.0 && right => 0.0,
             r if r.is_nan() => f64::INFINITY,
@@ -150,6 +173,18 @@ impl Judged {
             bound,
             ratio,
             right,
+        }
+    }
+
+    /// What was never written.
+    fn missing(expected: f64, bound: f64) -> Self {
+        Self {
+            value: f64::NAN,
+            expected,
+            error: f64::INFINITY,
+            bound,
+            ratio: f64::INFINITY,
+            right: false,
         }
     }
 }
@@ -172,7 +207,6 @@ fn place(mut flat: usize, shape: &[usize]) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use warpline_ir::DType;
     use warpline_kernels::HostTensor;
 
     fn against(values: &[f64], reference: &[(f64, f64)], never_written: &[usize]) -> Comparison {
@@ -214,11 +248,14 @@ mod tests {
     }
 
     #[test]
-    fn a_nan_is_wrong_even_where_one_is_expected() {
-        for expected in [1.0, f64::NAN, f64::INFINITY] {
+    fn a_nan_is_right_only_where_one_is_expected() {
+        for expected in [1.0, f64::INFINITY] {
             let found = against(&[f64::NAN], &[(expected, f64::INFINITY)], &[]);
             assert_eq!(found.failed, 1, "{expected}");
         }
+        assert!(against(&[f64::NAN], &[(f64::NAN, 0.0)], &[]).passed());
+        assert!(!against(&[1.0], &[(f64::NAN, 0.0)], &[]).passed());
+        assert!(!against(&[f64::NAN], &[(f64::NAN, 0.0)], &[0]).passed());
         let found = against(&[1.0], &[(1.0, f64::NAN)], &[]);
         assert_eq!(found.failed, 1, "a bound that is no number bounds nothing");
     }
@@ -236,6 +273,25 @@ mod tests {
         let found = against(&[1.0, 1.0, 1.0], &[(1.0, 0.0); 3], &[1]);
         assert_eq!((found.failed, found.never_written), (1, 1));
         assert_eq!(found.worst.unwrap().index, [1]);
+    }
+
+    #[test]
+    fn what_must_stay_untouched_is_wrong_once_it_is_written() {
+        assert!(against(&[0.0], &[UNTOUCHED], &[0]).passed());
+        assert_eq!(against(&[0.0], &[UNTOUCHED], &[]).failed, 1);
+        assert_eq!(against(&[f64::NAN], &[UNTOUCHED], &[]).failed, 1);
+        // On a GPU the poison is still there.
+        let spec = TensorSpec {
+            name: "c",
+            dtype: DType::Bf16,
+            shape: vec![2],
+        };
+        let poisoned = Produced {
+            bytes: vec![POISON; 4],
+            never_written: vec![],
+        };
+        let found = compare(&spec, &poisoned, &[UNTOUCHED, (f64::NAN, 0.0)]);
+        assert_eq!((found.failed, found.never_written), (1, 1));
     }
 
     #[test]

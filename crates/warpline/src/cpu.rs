@@ -43,6 +43,8 @@ fn once(job: &Job<'_>, index: u32, repeats: u32) -> Result<Done, Error> {
         same_bits: true,
         seconds,
         stats,
+        build: job.prepared.times,
+        origins: Vec::new(),
     })
 }
 

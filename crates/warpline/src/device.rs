@@ -1,8 +1,10 @@
 //! Devices: the CPU simulator and the GPUs, and why one cannot be used.
 
 use crate::error::Error;
+use crate::gpu::Gpu;
 use serde::Serialize;
-use warpline_cuda::{Context, CudaError, Driver};
+use std::sync::Arc;
+use warpline_cuda::{Context, CudaError};
 use warpline_ir::Target;
 use warpline_kernels::Place;
 
@@ -20,7 +22,7 @@ pub struct Device(Kind);
 #[derive(Clone, Debug)]
 enum Kind {
     Cpu,
-    Cuda(Context),
+    Cuda(Arc<Gpu>),
 }
 
 /// What is known of a device without using it.
@@ -66,11 +68,10 @@ impl Device {
         Self(Kind::Cpu)
     }
 
-    /// The GPU `cuda:ordinal`.
+    /// The GPU `cuda:ordinal`. Kernels that were brought onto it stay there
+    /// while anyone in this process has it open.
     pub fn cuda(ordinal: u32) -> Result<Self, Error> {
-        let context = Driver::load()?.device(ordinal)?.context()?;
-        tracing::debug!(ordinal, name = context.device().name, "opened a GPU");
-        Ok(Self(Kind::Cuda(context)))
+        Ok(Self(Kind::Cuda(Gpu::open(ordinal)?)))
     }
 
     /// The first GPU that our kernels can use, or else the CPU simulator; and
@@ -115,7 +116,7 @@ impl Device {
     pub fn info(&self) -> DeviceInfo {
         match &self.0 {
             Kind::Cpu => simulator(),
-            Kind::Cuda(context) => gpu(context.device()),
+            Kind::Cuda(open) => gpu(open.context.device()),
         }
     }
 
@@ -136,18 +137,23 @@ impl Device {
     pub fn target(&self) -> Target {
         match &self.0 {
             Kind::Cpu => Target::SM_90A,
-            Kind::Cuda(context) => Target {
-                sms: context.device().sms,
+            Kind::Cuda(open) => Target {
+                sms: open.context.device().sms,
                 ..Target::SM_90A
             },
         }
     }
 
-    /// The driver's context, of a GPU.
-    pub(crate) fn context(&self) -> Option<&Context> {
+    /// The driver's context, of a GPU: streams and buffers are made in it.
+    pub fn context(&self) -> Option<&Context> {
+        self.gpu().map(|gpu| &gpu.context)
+    }
+
+    /// Its kernels, of a GPU.
+    pub(crate) fn gpu(&self) -> Option<&Gpu> {
         match &self.0 {
             Kind::Cpu => None,
-            Kind::Cuda(context) => Some(context),
+            Kind::Cuda(gpu) => Some(gpu),
         }
     }
 }

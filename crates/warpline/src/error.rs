@@ -39,6 +39,37 @@ pub enum Error {
         /// How long it was waited for.
         seconds: u64,
     },
+    /// A watchdog build did not finish; who waits for what, line by line.
+    #[error("{0}")]
+    HangReport(String),
+    /// The driver's compiler made something else of a kernel.
+    #[error("the driver did not compile kernel {kernel} as it was written:{remarks}")]
+    NotAsWritten {
+        /// The kernel.
+        kernel: String,
+        /// What the compiler said, one line each.
+        remarks: String,
+    },
+    /// A launch in a capture needs a kernel that is not on the device.
+    #[error(
+        "kernel {kernel} is not on the device yet, and it cannot be compiled while a stream is \
+         captured: call `Prepared::load` before the capture"
+    )]
+    Capture {
+        /// The kernel.
+        kernel: String,
+    },
+    /// A contender of a measurement after which nothing more can be measured.
+    #[error("{name}: {error}")]
+    Contender {
+        /// Its family and config.
+        name: String,
+        /// What happened.
+        error: Box<Error>,
+    },
+    /// Kernels can be loaded on a GPU alone.
+    #[error("the CPU simulator loads no kernels; a GPU does")]
+    NoGpu,
     /// The simulator would take too long to start it unasked.
     #[error(
         "the CPU is a simulator, and this problem would take it about {seconds:.0} s; \
@@ -82,10 +113,24 @@ impl Error {
             Error::Fault(e) if e.kind == FaultKind::Deadlock => "deadlock",
             Error::Fault(e) if e.kind == FaultKind::Launch => "bad-launch",
             Error::Fault(_) => "fault",
-            Error::Hang { .. } => "hang",
+            Error::Hang { .. } | Error::HangReport(_) => "hang",
+            Error::NotAsWritten { .. } => "jit-advisory",
+            Error::Capture { .. } => "jit-in-capture",
+            Error::Contender { error, .. } => error.code(),
+            Error::NoGpu => "no-gpu",
             Error::TooLong { .. } => "too-long",
             Error::HostMemory { .. } => "host-memory",
             Error::Launch { .. } => "bad-launch",
+        }
+    }
+
+    /// Is the device lost to this process: a fault, or a kernel that does not end?
+    pub fn is_lost(&self) -> bool {
+        match self {
+            Error::Cuda(e) => e.is_fault(),
+            Error::Contender { error, .. } => error.is_lost(),
+            Error::Hang { .. } | Error::HangReport(_) => true,
+            _ => false,
         }
     }
 
@@ -94,12 +139,19 @@ impl Error {
     pub fn exit_code(&self) -> u8 {
         match self {
             Error::DeviceName(_)
+            | Error::NoGpu
             | Error::TooLong { .. }
             | Error::HostMemory { .. }
             | Error::Family(FamilyError::Problem(_) | FamilyError::Config(_)) => 2,
-            Error::Family(_) | Error::Refused(_) | Error::Print(_) | Error::Launch { .. } => 1,
+            Error::Family(_)
+            | Error::Refused(_)
+            | Error::Print(_)
+            | Error::NotAsWritten { .. }
+            | Error::Capture { .. }
+            | Error::Launch { .. } => 1,
+            Error::Contender { error, .. } => error.exit_code(),
             Error::Fault(e) if e.kind == FaultKind::Launch => 1,
-            Error::Fault(_) | Error::Hang { .. } => 3,
+            Error::Fault(_) | Error::Hang { .. } | Error::HangReport(_) => 3,
             Error::Cuda(e) => match e {
                 CudaError::DriverCall { .. } => 3,
                 CudaError::JitRefused { .. } | CudaError::BadArgument { .. } => 1,
@@ -133,5 +185,12 @@ mod tests {
             seconds: 60,
         };
         assert_eq!((hang.code(), hang.exit_code()), ("hang", 3));
+        assert!(hang.is_lost() && !none.is_lost());
+        let named = Error::Contender {
+            name: "softmax {}".into(),
+            error: Box::new(hang),
+        };
+        assert_eq!((named.code(), named.exit_code()), ("hang", 3));
+        assert!(named.is_lost() && named.to_string().starts_with("softmax {}: kernel k"));
     }
 }

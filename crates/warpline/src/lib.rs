@@ -28,17 +28,22 @@
 //! |---|---|
 //! | [`device`] | the CPU simulator and the GPUs, and why one cannot be used |
 //! | [`mod@prepare`] | a plan whose kernels have all been checked |
+//! | [`gpu`] | a plan on a GPU: kernels that are compiled once, launches that wait for nothing |
 //! | [`mod@run`] | from work to outcome |
 //! | [`mod@compare`] | what came out against the reference |
 //! | [`outcome`] | what a run gives: comparison, times, rates, counters |
+//! | [`mod@bench`] | contenders against each other and against the limit, in one run |
+//! | [`child`] | this program once more, for what may hang |
 //! | [`estimate`] | how long the simulator will take, and what it needs |
 
+pub mod bench;
+pub mod child;
 pub mod compare;
 mod cpu;
-mod cuda;
 pub mod device;
 pub mod error;
 pub mod estimate;
+pub mod gpu;
 pub mod outcome;
 pub mod prepare;
 pub mod run;
@@ -46,10 +51,12 @@ pub mod run;
 pub use compare::{Comparison, Worst};
 pub use device::{Device, DeviceInfo, devices};
 pub use error::Error;
+pub use gpu::{BuildTimes, Flush, Launches, LoadOptions, Origin, Ready};
 pub use outcome::{KernelRun, Outcome, Times};
 pub use prepare::{Prepared, PreparedStep, prepare};
-pub use run::{Phase, Progress, RunOptions, run};
+pub use run::{Build, Phase, Progress, RunOptions, run, watch};
 pub use warpline_cpu::Timing;
+pub use warpline_cuda as cuda;
 pub use warpline_kernels as kernels;
 
 /// The guide's programs compile, run, and give the numbers it states.

@@ -2,6 +2,7 @@
 
 use crate::compare::Comparison;
 use crate::device::DeviceInfo;
+use crate::gpu::{BuildTimes, Origin};
 use crate::prepare::PreparedStep;
 use serde::Serialize;
 use serde_json::Value;
@@ -30,6 +31,8 @@ pub struct Outcome {
     pub kernels: Vec<KernelRun>,
     /// How long the plan took; on the simulator no measure of a GPU.
     pub times: Times,
+    /// How long it took until the kernels could be launched.
+    pub build: BuildTimes,
     /// What the problem costs at least.
     pub cost: Cost,
     /// What a GPU reached; none on the simulator.
@@ -69,17 +72,20 @@ pub struct KernelRun {
     pub shared_bytes: u32,
     /// What the simulator counted.
     pub stats: Option<Stats>,
+    /// Where a GPU's code of it came from.
+    pub origin: Option<Origin>,
 }
 
 impl KernelRun {
-    pub(crate) fn new(step: &PreparedStep, stats: Option<Stats>) -> Self {
+    pub(crate) fn new(step: &PreparedStep, stats: Option<Stats>, origin: Option<Origin>) -> Self {
         Self {
             name: step.kernel.name.clone(),
-            hash: step.kernel.hash(),
+            hash: step.hash.to_string(),
             grid: step.grid(),
             threads: step.kernel.threads(),
             shared_bytes: step.kernel.shared_bytes,
             stats,
+            origin,
         }
     }
 }

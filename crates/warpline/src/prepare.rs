@@ -1,9 +1,14 @@
 //! A plan whose kernels have all been checked.
 
+use crate::device::Device;
 use crate::error::Error;
+use crate::gpu::{BuildTimes, LoadOptions, Ready};
+use std::sync::Arc;
+use std::time::Instant;
 use warpline_check::{Checked, check};
+use warpline_cuda::Stream;
 use warpline_ir::{Launch, Target};
-use warpline_kernels::{AnyWork, Bound, Step};
+use warpline_kernels::{AnyWork, Bound, Plan, Step};
 
 /// The kernels of a plan, each let pass by the checker.
 #[derive(Clone, Debug)]
@@ -12,14 +17,18 @@ pub struct Prepared {
     pub steps: Vec<PreparedStep>,
     /// Bytes of workspace.
     pub workspace: u64,
+    /// How long it took to build and to check them.
+    pub times: BuildTimes,
 }
 
 /// One kernel of a plan, checked.
 #[derive(Clone, Debug)]
 pub struct PreparedStep {
     /// The kernel.
-    pub kernel: Checked,
-    step: Step,
+    pub kernel: Arc<Checked>,
+    /// The hash of its program.
+    pub hash: Arc<str>,
+    step: Arc<Step>,
 }
 
 impl PreparedStep {
@@ -33,6 +42,31 @@ impl PreparedStep {
         self.step.grid.into_iter().map(u64::from).product()
     }
 
+    /// A kernel that the checker is not asked about, and why.
+    pub(crate) fn unproved(step: Step, reason: &str) -> Self {
+        let kernel = Checked::unproved(step.kernel.clone(), reason);
+        Self {
+            hash: kernel.hash().into(),
+            kernel: Arc::new(kernel),
+            step: Arc::new(step),
+        }
+    }
+
+    /// The step of the plan.
+    pub(crate) fn step(&self) -> &Step {
+        &self.step
+    }
+
+    /// The target it was checked for.
+    pub(crate) fn target(&self) -> Target {
+        self.kernel.target().copied().unwrap_or(Target::SM_90A)
+    }
+
+    /// May a GPU start it before the step before it has ended?
+    pub fn is_dependent(&self) -> bool {
+        self.step.dependent
+    }
+
     /// The launch on buffers that have addresses, checked against the kernel's parameters.
     pub fn launch(&self, bound: &Bound) -> Result<Launch, Error> {
         let launch = self.step.launch(bound);
@@ -41,6 +75,77 @@ impl PreparedStep {
             why: fault.text,
         })?;
         Ok(launch)
+    }
+}
+
+impl Prepared {
+    /// Checks every kernel of a plan for the target.
+    pub fn new(plan: Plan, target: &Target) -> Result<Self, Error> {
+        let start = Instant::now();
+        let checked = |step: Step| -> Result<PreparedStep, Error> {
+            let kernel = check(step.kernel.clone(), target)?;
+            tracing::debug!(kernel = kernel.name, grid = ?step.grid, "checked a kernel");
+            Ok(PreparedStep {
+                hash: kernel.hash().into(),
+                kernel: Arc::new(kernel),
+                step: Arc::new(step),
+            })
+        };
+        let steps = plan.steps.into_iter().map(checked);
+        Ok(Self {
+            steps: steps.collect::<Result<_, _>>()?,
+            workspace: plan.workspace,
+            times: BuildTimes {
+                check: start.elapsed(),
+                ..BuildTimes::default()
+            },
+        })
+    }
+
+    /// Brings every kernel of the plan onto a GPU: from this process, from
+    /// disk, or compiled by the driver.
+    ///
+    /// ```no_run
+    /// use warpline::cuda::Stream;
+    /// use warpline::kernels::{Bound, Place, registry};
+    /// use warpline::{Device, prepare};
+    ///
+    /// # fn main() -> Result<(), warpline::Error> {
+    /// # let bound = Bound::default();
+    /// let device = Device::cuda(0)?;
+    /// let work = registry()[0].default_work(Place::Gpu, &device.target())?;
+    /// let ready = prepare(work.as_ref(), &device.target())?.load(&device)?;
+    /// let stream = Stream::new(ready.context())?;
+    /// let launches = ready.bind(&bound)?;
+    /// launches.launch(&stream)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn load(&self, device: &Device) -> Result<Ready, Error> {
+        self.load_with(device, &LoadOptions::default())
+    }
+
+    /// As [`load`](Self::load), with options.
+    pub fn load_with(&self, device: &Device, options: &LoadOptions) -> Result<Ready, Error> {
+        Ready::new(self, device, options)
+    }
+
+    /// Launches the plan once, and loads it first where it is not on the
+    /// device yet. Inside a capture that is refused: compiling would spoil it.
+    pub fn launch(&self, device: &Device, stream: &Stream, bound: &Bound) -> Result<(), Error> {
+        let options = LoadOptions::default();
+        let missing = |step: &&PreparedStep| {
+            let gpu = device.gpu();
+            gpu.is_some_and(|gpu| !gpu.has(step, &options.jit))
+        };
+        if stream.is_capturing()?
+            && let Some(step) = self.steps.iter().find(missing)
+        {
+            return Err(Error::Capture {
+                kernel: step.kernel.name.clone(),
+            });
+        }
+        self.load_with(device, &options)?.launch(stream, bound)
     }
 }
 
@@ -60,18 +165,10 @@ impl PreparedStep {
 /// # }
 /// ```
 pub fn prepare(work: &dyn AnyWork, target: &Target) -> Result<Prepared, Error> {
+    let start = Instant::now();
     let plan = work.plan(target)?;
-    let checked = |step: Step| -> Result<PreparedStep, Error> {
-        let kernel = check(step.kernel.clone(), target)?;
-        tracing::debug!(kernel = kernel.name, grid = ?step.grid, "checked a kernel");
-        Ok(PreparedStep { kernel, step })
-    };
-    Ok(Prepared {
-        steps: plan
-            .steps
-            .into_iter()
-            .map(checked)
-            .collect::<Result<_, _>>()?,
-        workspace: plan.workspace,
-    })
+    let build = start.elapsed();
+    let mut prepared = Prepared::new(plan, target)?;
+    prepared.times.build = build;
+    Ok(prepared)
 }

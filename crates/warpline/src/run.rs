@@ -4,9 +4,10 @@ use crate::compare::{Comparison, Produced, compare};
 use crate::device::Device;
 use crate::error::Error;
 use crate::estimate;
+use crate::gpu::{BuildTimes, Origin};
 use crate::outcome::{KernelRun, Outcome, Rates, Times};
 use crate::prepare::{Prepared, prepare};
-use crate::{cpu, cuda};
+use crate::{cpu, gpu};
 use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -34,6 +35,16 @@ pub enum Phase {
 /// Told how far a run has come.
 pub type Progress = Arc<dyn Fn(Phase) + Send + Sync>;
 
+/// Which program of a kernel a GPU runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Build {
+    /// As it was written.
+    #[default]
+    Final,
+    /// With bounded waits, so that a hang is reported and not waited for.
+    Watchdog,
+}
+
 /// How to run.
 #[derive(Clone)]
 #[non_exhaustive]
@@ -50,6 +61,11 @@ pub struct RunOptions {
     pub threads: usize,
     /// How long a GPU may take for one run before it counts as hung.
     pub timeout: Duration,
+    /// Which program of each kernel a GPU runs.
+    pub build: Build,
+    /// Refuses a kernel that the driver did not compile as it was written,
+    /// where otherwise a warning is emitted.
+    pub strict: bool,
     /// Told how far the run has come.
     pub progress: Option<Progress>,
 }
@@ -63,6 +79,8 @@ impl Default for RunOptions {
             simulate: false,
             threads: 0,
             timeout: Duration::from_secs(60),
+            build: Build::Final,
+            strict: false,
             progress: None,
         }
     }
@@ -77,6 +95,8 @@ impl fmt::Debug for RunOptions {
             .field("simulate", &self.simulate)
             .field("threads", &self.threads)
             .field("timeout", &self.timeout)
+            .field("build", &self.build)
+            .field("strict", &self.strict)
             .field("progress", &self.progress.is_some())
             .finish()
     }
@@ -108,6 +128,25 @@ pub(crate) struct Done {
     pub(crate) seconds: Vec<f64>,
     /// What the simulator counted, by step; empty on a GPU.
     pub(crate) stats: Vec<Stats>,
+    /// How long it took until the kernels could be launched.
+    pub(crate) build: BuildTimes,
+    /// Where a GPU's code came from, by step; empty on the simulator.
+    pub(crate) origins: Vec<Origin>,
+}
+
+/// Runs work once on a GPU as its watchdog build, and compares nothing: a hang
+/// is an [`Error::HangReport`], after which the device is of no use to this
+/// process ([`child`](crate::child)).
+pub fn watch(work: &dyn AnyWork, device: &Device, options: &RunOptions) -> Result<(), Error> {
+    estimate::fits_host(work)?;
+    let prepared = prepare(work, &device.target())?;
+    let job = Job {
+        prepared: &prepared,
+        inputs: &work.inputs(options.seed),
+        outputs: &work.outputs(),
+        options,
+    };
+    gpu::watch::run(&job, device).map(|_| ())
 }
 
 /// Runs work on a device and compares every output with the reference.
@@ -148,7 +187,10 @@ pub fn run(work: &dyn AnyWork, device: &Device, options: &RunOptions) -> Result<
     };
     let done = match device.context() {
         None => cpu::run(&job)?,
-        Some(context) => cuda::run(&job, context)?,
+        Some(_) => match options.build {
+            Build::Final => gpu::run(&job, device)?,
+            Build::Watchdog => gpu::watch::run(&job, device)?,
+        },
     };
 
     options.tell(Phase::Compare);
@@ -160,11 +202,11 @@ pub fn run(work: &dyn AnyWork, device: &Device, options: &RunOptions) -> Result<
 
     let info = device.info();
     let (cost, times) = (work.cost(), Times::new(done.seconds));
-    let mut stats = done.stats.into_iter();
+    let (mut stats, mut origins) = (done.stats.into_iter(), done.origins.into_iter());
     let kernels = prepared
         .steps
         .iter()
-        .map(|s| KernelRun::new(s, stats.next()));
+        .map(|s| KernelRun::new(s, stats.next(), origins.next()));
     let outcome = Outcome {
         family: work.family(),
         problem: work.problem(),
@@ -176,6 +218,7 @@ pub fn run(work: &dyn AnyWork, device: &Device, options: &RunOptions) -> Result<
         rates: Rates::new(&cost, &times, &info),
         device: info,
         times,
+        build: done.build,
         cost,
     };
     tracing::info!(

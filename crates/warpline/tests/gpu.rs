@@ -30,3 +30,15 @@ fn every_case_of_every_family_is_right_on_the_gpu() {
     }
     eprintln!("{count} cases are right on {}", device.info().description);
 }
+
+#[test]
+#[ignore = "needs an H100 or H200"]
+fn the_runtime_keeps_its_promises() {
+    let device = Device::cuda(0).unwrap();
+    for (name, promise) in warpline::gpu::promises::ALL {
+        match promise(&device) {
+            Ok(said) => eprintln!("{name}: {said}"),
+            Err(why) => panic!("{name}: {why}"),
+        }
+    }
+}

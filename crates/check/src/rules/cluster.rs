@@ -8,7 +8,7 @@ pub const RULES: &[Rule] = &[SIZE];
 
 const SIZE: Rule = Rule {
     code: "R8.size",
-    holds: "a cluster has at least one CTA in each axis and no more than the target's portable size",
+    holds: "a cluster has at least one CTA in each axis and no more than the target's largest",
 };
 
 pub(crate) fn judge<'k>(case: &Case<'k>, found: &mut Findings<'k>) {

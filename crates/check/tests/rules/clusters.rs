@@ -1,11 +1,11 @@
 use crate::kit::Kit;
 
 #[test]
-fn a_cluster_above_the_portable_size_is_refused() {
+fn a_cluster_above_the_largest_size_is_refused() {
     let mut k = Kit::one();
-    k.0.cluster = [4, 2, 2];
+    k.0.cluster = [4, 4, 2];
     let text = k.refused("R8.size", 1);
-    assert!(text.contains("1 to 8 CTAs; 4×2×2 has 16"), "{text}");
+    assert!(text.contains("1 to 16 CTAs; 4×4×2 has 32"), "{text}");
 }
 
 #[test]
@@ -16,8 +16,8 @@ fn an_empty_cluster_is_refused() {
 }
 
 #[test]
-fn a_cluster_of_eight_passes() {
+fn a_cluster_of_sixteen_passes() {
     let mut k = Kit::one();
-    k.0.cluster = [2, 2, 2];
+    k.0.cluster = [4, 2, 2];
     k.passes();
 }

@@ -24,7 +24,7 @@ fn an_unproved_kernel_shows_its_reason() {
 #[test]
 fn every_refusal_is_told_at_once() {
     let mut k = Kit::new(&[("a", 0), ("a", 4)]);
-    k.0.cluster = [16, 1, 1];
+    k.0.cluster = [32, 1, 1];
     let refusals = check(k.0, &Target::SM_90A).unwrap_err();
     let codes: Vec<_> = refusals.refusals.iter().map(|r| r.code()).collect();
     assert_eq!(codes, ["S.role-warps", "S.role-name", "R8.size"]);

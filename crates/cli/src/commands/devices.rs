@@ -6,13 +6,19 @@ use crate::words;
 use serde_json::{Map, Value, json};
 use std::env;
 use warpline::DeviceInfo;
+use warpline::gpu::{CACHE_FOLDER, CACHE_SWITCH};
 
 /// The environment variables that change what runs here.
-const VARIABLES: [(&str, &str); 2] = [
+const VARIABLES: [(&str, &str); 4] = [
     (
         "CUDA_VISIBLE_DEVICES",
         "which GPUs the driver shows, and in which order",
     ),
+    (
+        CACHE_FOLDER,
+        "where compiled kernels are kept for the next process",
+    ),
+    (CACHE_SWITCH, "`off` keeps none"),
     ("PTXAS", "the ptxas that `emit --resources` uses"),
 ];
 

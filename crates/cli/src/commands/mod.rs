@@ -1,15 +1,18 @@
 //! What each command does.
 
+mod bench;
 mod completions;
 mod devices;
 mod emit;
 mod list;
 mod run;
+mod watchdog;
 
 use crate::answer::Answer;
 use crate::errors::Failure;
 use clap::ArgMatches;
 use std::ffi::OsString;
+use warpline::bench::suite;
 use warpline_kernels::AnyFamily;
 
 /// Runs the command that the arguments name.
@@ -27,6 +30,16 @@ pub(crate) fn dispatch(
             let (family, m) = named(families, m)?;
             run::run(family, m)
         }
+        Some(("bench", m)) => match m.subcommand() {
+            None => bench::suite(families, suite::ALL, m),
+            Some((name, m)) if suite::names(families).contains(&name) => {
+                bench::suite(families, name, m)
+            }
+            Some(_) => {
+                let (family, m) = named(families, m)?;
+                bench::family(family, m)
+            }
+        },
         Some(("emit", m)) => {
             let (family, m) = named(families, m)?;
             emit::emit(family, m)

@@ -1,5 +1,6 @@
 //! `warpline run FAMILY`, and what runs when no command is given.
 
+use super::watchdog;
 use crate::answer::Answer;
 use crate::args::{Examples, RunArgs};
 use crate::errors::Failure;
@@ -21,7 +22,9 @@ pub(crate) fn flagship(families: &[&dyn AnyFamily], args: &[OsString]) -> Result
     };
     let chosen = Chosen::auto();
     let work = family.default_work(chosen.device.place(), &chosen.device.target())?;
-    let mut answer = chosen.run(work.as_ref(), RunOptions::default())?;
+    let options = RunOptions::default();
+    watchdog::first(work.as_ref(), &chosen.device, &options)?;
+    let mut answer = chosen.run(work.as_ref(), options, false)?;
     answer.text += &Examples::new(args, families).next();
     Ok(answer)
 }
@@ -44,7 +47,10 @@ pub(crate) fn run(family: &dyn AnyFamily, matches: &ArgMatches) -> Result<Answer
         options.timing = timing;
     }
     let work = family.parse(matches, chosen.device.place(), &chosen.device.target())?;
-    chosen.run(work.as_ref(), options)
+    if !args.no_watchdog {
+        watchdog::first(work.as_ref(), &chosen.device, &options)?;
+    }
+    chosen.run(work.as_ref(), options, args.verbose)
 }
 
 /// A device, and why no better one was taken.
@@ -69,7 +75,12 @@ impl Chosen {
         })
     }
 
-    fn run(&self, work: &dyn AnyWork, mut options: RunOptions) -> Result<Answer, Failure> {
+    fn run(
+        &self,
+        work: &dyn AnyWork,
+        mut options: RunOptions,
+        verbose: bool,
+    ) -> Result<Answer, Failure> {
         if self.device.is_simulator() {
             estimate::fits_host(work)?;
             let repeats = options.repeat.map_or(1, |n| n.get());
@@ -81,7 +92,10 @@ impl Chosen {
         options.progress = Some(bar.listener());
         let outcome = warpline::run(work, &self.device, &options)?;
         drop(bar);
-        let text = report::run(&outcome, self.reason.as_deref(), &options);
+        let mut text = report::run(&outcome, self.reason.as_deref(), &options);
+        if verbose {
+            text += &report::made(&outcome);
+        }
         Ok(Answer::new("run", text)
             .field("passed", outcome.passed())
             .field("device_reason", &self.reason)

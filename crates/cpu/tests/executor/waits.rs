@@ -59,6 +59,32 @@ fn threads_that_have_left_are_not_waited_for_by_the_whole_cta() {
 }
 
 #[test]
+fn a_warp_that_exits_early_runs_nothing_more_and_is_not_waited_for() {
+    let k = build(|k| {
+        k.role("gone").warps(1).body(|| {
+            range(0u32, 4u32).each(|i| if_(i.eq(2u32), exit));
+            trap();
+        });
+        k.role("here").warps(2).body(cta_sync);
+    });
+    for options in timings() {
+        expect_pass(&k, &options);
+    }
+}
+
+#[test]
+fn lanes_do_not_exit_alone() {
+    let k = build(|k| {
+        k.role("all")
+            .warps(1)
+            .body(|| if_(lane_id().lt(3u32), exit));
+    });
+    for options in timings() {
+        expect_fault(&k, &options, FaultKind::Convergence);
+    }
+}
+
+#[test]
 fn a_poll_is_answered_in_every_timing() {
     // Nothing blocks: late timing completes the copy because all others only poll.
     let k = build(|k| {

@@ -1,6 +1,6 @@
 //! Turns, queues and flags.
 
-use crate::harness::{Input, run_words, seeds, timings, words};
+use crate::harness::{Input, run, run_words, seeds, timings, to_words, words};
 use warpline_ir::Kernel;
 use warpline_ir::build::*;
 
@@ -37,37 +37,47 @@ fn a_turn_orders_two_roles() {
     }
 }
 
-/// Every item is worked on exactly once, and both roles of a CTA see the same ones.
+/// Every item is worked on exactly once, by all CTAs of a cluster and all
+/// roles of a CTA, and the queue is as it was before.
 #[test]
 fn a_queue_hands_out_every_item_once() {
-    let kernel = Kernel::build("queue", |k| {
-        let (n, out) = (k.param::<u32>("n"), k.pointer::<u32>("out"));
-        let queue = k.work_queue("queue", 2);
-        let values = k.ring("values", 2, |s| s.vector::<u32>(32));
-        k.role("fetch").body(|| {
-            elect(|| {
-                queue.fetch_each(n, |item| {
-                    let slot = values.acquire();
-                    slot.store(0u32, 0u32, item * 3);
-                    slot.commit();
+    for size in [1, 2, 4] {
+        let kernel = Kernel::build("queue", |k| {
+            if size > 1 {
+                k.cluster(size, 1, 1);
+            }
+            let (n, out) = (k.param::<u32>("n"), k.pointer::<u32>("out"));
+            let queue = k.work_queue("queue", 2);
+            let values = k.ring("values", 2, |s| s.vector::<u32>(32));
+            k.role("fetch").body(|| {
+                elect(|| {
+                    queue.fetch_each(n, |item| {
+                        let slot = values.acquire();
+                        slot.store(0u32, 0u32, item * 3);
+                        slot.commit();
+                    });
                 });
             });
-        });
-        k.role("work").warps(1).body(|| {
-            queue.each(n, |item| {
-                let slot = values.wait();
-                let x = slot.load(0u32, 0u32);
-                slot.release();
-                elect(|| out.store(item, x + 1));
+            k.role("work").warps(2).body(|| {
+                queue.each(n, |item| {
+                    let slot = values.wait();
+                    let x = slot.load(0u32, 0u32);
+                    slot.release();
+                    elect(|| out.store(item * size + cluster_rank(), x + 1));
+                });
             });
-        });
-    })
-    .expect("a fine kernel");
-    for n in [0u32, 1, 5, 17] {
-        let want: Vec<u32> = (0..n).map(|i| i * 3 + 1).collect();
-        for options in timings(seeds(5)) {
-            let inputs = [Input::U32(n), Input::Output(want.len() * 4), words([0])];
-            assert_eq!(run_words(&kernel, 3, &inputs, &options), want);
+        })
+        .expect("a fine kernel");
+        for n in [0u32, 1, 5, 17] {
+            let want: Vec<u32> = (0..n * size).map(|i| i / size * 3 + 1).collect();
+            for options in timings(seeds(5)) {
+                let out = Input::Output(want.len() * 4);
+                let inputs = [Input::U32(n), out, Input::Zeros(8)];
+                let outputs = run(&kernel, 3 * size, &inputs, &options);
+                let outputs = outputs.unwrap_or_else(|e| panic!("{size}, {n}: {e}"));
+                assert_eq!(to_words(&outputs[0]), want, "cluster of {size}");
+                assert_eq!(to_words(&outputs[1]), [0, 0], "cluster of {size}");
+            }
         }
     }
 }

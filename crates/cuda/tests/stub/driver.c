@@ -4,8 +4,12 @@
 // to a log. It is configured by the environment variable WARPLINE_STUB or by
 // stub_configure(), as words separated by spaces:
 //   devices=1 cc=9.0 driver=12080 free=BYTES params=8:4:4 fail=cuMemAlloc_v2:2
-// A module whose text holds "BAD" is refused with a log; it holds one kernel,
-// "scale". -DWITHOUT_TENSOR_MAPS leaves that function out.
+//   resident=N         clusters, and CTAs of an SM, that the device holds at once
+//   serialized=LINE    the compiler remarks on that line of the PTX
+//   l2=BYTES           of level-2 cache
+// WARPLINE_STUB_LOG names a file that the log is appended to as well.
+// Text that holds "BAD" is refused with a log. A module has every kernel but
+// one named "none". -DWITHOUT_TENSOR_MAPS leaves that function out.
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -29,6 +33,8 @@ static char calls[1 << 16];
 static size_t used;
 static int live; // contexts, buffers, streams, events, modules not given back
 static int devices = 1, major = 9, minor = 0, version = 12080, fail_code, max_shared = 49152;
+static int resident = 2, serialized, l2 = 60 << 20;
+static FILE *copy; // of the log
 static size_t free_bytes = 1 << 20, param[16], params;
 static char fail_name[64];
 static __thread int depth; // contexts pushed on this thread
@@ -40,22 +46,29 @@ void stub_configure(const char *words) {
   if ((at = strstr(words, "driver="))) version = atoi(at + 7);
   if ((at = strstr(words, "free="))) free_bytes = strtoull(at + 5, 0, 10);
   if ((at = strstr(words, "fail="))) sscanf(at, "fail=%63[^:]:%d", fail_name, &fail_code);
+  if ((at = strstr(words, "resident="))) resident = atoi(at + 9);
+  if ((at = strstr(words, "l2="))) l2 = atoi(at + 3);
+  if ((at = strstr(words, "serialized="))) serialized = atoi(at + 11);
   if ((at = strstr(words, "params=")))
     for (at += 6, params = 0; *at == '=' || *at == ':';) param[params++] = strtoull(at + 1, (char **)&at, 10);
 }
 __attribute__((constructor)) static void from_environment(void) {
   if (getenv("WARPLINE_STUB")) stub_configure(getenv("WARPLINE_STUB"));
+  if (getenv("WARPLINE_STUB_LOG")) copy = fopen(getenv("WARPLINE_STUB_LOG"), "a");
 }
 const char *stub_calls(void) { return calls; }
 int stub_live(void) { return live; }
 int stub_depth(void) { return depth; }
 
 static void say(const char *format, ...) {
-  va_list args;
+  va_list args, again;
   va_start(args, format);
+  va_copy(again, args);
   pthread_mutex_lock(&lock);
   if (used < sizeof calls - 512) used += vsnprintf(calls + used, 512, format, args);
+  if (copy) vfprintf(copy, format, again), fflush(copy);
   pthread_mutex_unlock(&lock);
+  va_end(again);
   va_end(args);
 }
 static R enter(const char *name, int need_context) {
@@ -99,7 +112,7 @@ R cuDeviceGetAttribute(int *out, int which, int d) {
   case 16: *out = 132; return 0;
   case 36: return 1; // not told
   case 37: *out = 6144; return 0;
-  case 38: *out = 60 << 20; return 0;
+  case 38: *out = l2; return 0;
   case 75: *out = major; return 0;
   case 76: *out = minor; return 0;
   case 97: *out = 232448; return 0;
@@ -129,10 +142,47 @@ R cuMemcpyDtoHAsync_v2(H to, P from, size_t n, H s) { ENTER(1) memcpy(to, (H)(ui
 R cuMemcpyDtoDAsync_v2(P to, P from, size_t n, H s) { ENTER(1) memcpy((H)(uintptr_t)to, (H)(uintptr_t)from, n); return 0; }
 R cuMemsetD8Async(P to, unsigned char byte, size_t n, H s) { ENTER(1) memset((H)(uintptr_t)to, byte, n); return 0; }
 
-R cuStreamCreate(H *out, unsigned flags) { ENTER(1) return flags == 1 ? made(out) : 1; }
+R cuMemHostAlloc(H *out, size_t bytes, unsigned flags) {
+  ENTER(1)
+  if (flags != 3) return 1; // portable and mapped
+  *out = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+  memset(*out, 0xa5, bytes);
+  __sync_fetch_and_add(&live, 1);
+  return 0;
+}
+R cuMemHostGetDevicePointer_v2(P *out, H memory, unsigned flags) { ENTER(1) *out = (P)(uintptr_t)memory; return flags; }
+R cuMemFreeHost(H memory) { ENTER(1) return gone(memory); }
+
+// A stream's first byte says whether it is captured; CUDA has no such state
+// for the default stream.
+R cuStreamCreate(H *out, unsigned flags) {
+  ENTER(1)
+  if (flags != 1) return 1;
+  made(out);
+  *(char *)*out = 0;
+  return 0;
+}
+static int captured(H s) { return s && *(char *)s; }
 R cuStreamDestroy_v2(H s) { ENTER(1) return gone(s); }
-R cuStreamSynchronize(H s) { ENTER(1) return 0; }
+R cuStreamSynchronize(H s) { ENTER(1) return captured(s) ? 900 : 0; } // STREAM_CAPTURE_UNSUPPORTED
 R cuStreamWaitEvent(H s, H e, unsigned flags) { ENTER(1) return flags; }
+R cuStreamBeginCapture_v2(H s, int mode) {
+  ENTER(1)
+  if (!s || mode != 1 || captured(s)) return 1;
+  *(char *)s = 1;
+  return 0;
+}
+R cuStreamEndCapture(H s, H *out) {
+  ENTER(1)
+  if (!captured(s)) return 1;
+  *(char *)s = 0;
+  return made(out);
+}
+R cuStreamIsCapturing(H s, int *out) { ENTER(1) *out = captured(s); return 0; }
+R cuGraphInstantiateWithFlags(H *out, H graph, P flags) { ENTER(1) return flags ? 1 : made(out); }
+R cuGraphLaunch(H exec, H s) { ENTER(1) return 0; }
+R cuGraphDestroy(H graph) { ENTER(1) return gone(graph); }
+R cuGraphExecDestroy(H exec) { ENTER(1) return gone(exec); }
 R cuEventCreate(H *out, unsigned flags) { ENTER(1) return flags ? 1 : made(out); }
 R cuEventDestroy_v2(H e) { ENTER(1) return gone(e); }
 R cuEventRecord(H e, H s) { ENTER(1) return 0; }
@@ -140,24 +190,60 @@ R cuEventQuery(H e) { ENTER(1) return 0; }
 R cuEventSynchronize(H e) { ENTER(1) return 0; }
 R cuEventElapsedTime(float *ms, H start, H end) { ENTER(1) *ms = 1.5f; return 0; }
 
-R cuModuleLoadDataEx(H *out, const void *image, unsigned n, int *names, H *values) {
-  ENTER(1)
-  char *info = 0, *error = 0;
+typedef struct { char *info, *error, image[64]; } Link;
+
+static void options(Link *link, unsigned n, int *names, H *values) {
   for (unsigned i = 0; i < n; i++) {
-    if (names[i] == 3) info = values[i];
-    else if (names[i] == 5) error = values[i];
+    if (names[i] == 3) link->info = values[i];
+    else if (names[i] == 5) link->error = values[i];
     else say("  jit %d=%zu\n", names[i], (size_t)values[i]);
   }
-  int elf = !memcmp(image, "\177ELF", 4);
-  if (!elf && strstr(image, "BAD")) {
-    if (error) strcpy(error, "ptxas application ptx input, line 7; error : Unknown symbol 'BAD'\n");
+}
+static R compiled(Link *link, const char *text) {
+  if (strstr(text, "BAD")) {
+    if (link->error) strcpy(link->error, "ptxas application ptx input, line 7; error : Unknown symbol 'BAD'\n");
     return 218;
   }
-  if (info && !elf) strcpy(info, "ptxas info : Used 8 registers\n");
-  return made(out);
+  if (!link->info) return 0;
+  link->info += sprintf(link->info, "ptxas info : Used 8 registers\n");
+  if (serialized)
+    sprintf(link->info,
+            "ptxas info : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized around line %d in "
+            "function 'scale'\n",
+            serialized);
+  return 0;
 }
+R cuModuleLoadDataEx(H *out, const void *image, unsigned n, int *names, H *values) {
+  ENTER(1)
+  Link link = {0};
+  options(&link, n, names, values);
+  R r = memcmp(image, "\177ELF", 4) ? compiled(&link, image) : 0;
+  return r ? r : made(out);
+}
+R cuLinkCreate_v2(unsigned n, int *names, H *values, H *out) {
+  ENTER(1)
+  Link *link = calloc(1, sizeof *link);
+  options(link, n, names, values);
+  __sync_fetch_and_add(&live, 1);
+  *out = link;
+  return 0;
+}
+R cuLinkAddData_v2(H state, int type, H data, size_t size, const char *name, unsigned n, int *names, H *values) {
+  ENTER(1)
+  if (type != 1 || ((char *)data)[size - 1]) return 1; // PTX ends in NUL
+  return compiled(state, data);
+}
+R cuLinkComplete(H state, H *image, size_t *size) {
+  ENTER(1)
+  Link *link = state;
+  memcpy(link->image, "\177ELF\2\1", 6);
+  *image = link->image;
+  *size = sizeof link->image;
+  return 0;
+}
+R cuLinkDestroy(H state) { ENTER(1) return gone(state); }
 R cuModuleUnload(H m) { ENTER(1) return gone(m); }
-R cuModuleGetFunction(H *out, H m, const char *name) { ENTER(1) *out = m; return strcmp(name, "scale") ? 500 : 0; }
+R cuModuleGetFunction(H *out, H m, const char *name) { ENTER(1) *out = m; return strcmp(name, "none") ? 0 : 500; }
 R cuFuncGetAttribute(int *out, int which, H f) {
   ENTER(1)
   *out = which == 0 ? 1024 : which == 1 ? 16 : which == 3 ? 24 : which == 4 ? 8 : which == 8 ? max_shared - 16 : -1;
@@ -170,6 +256,13 @@ R cuFuncGetParamInfo(H f, size_t i, size_t *offset, size_t *size) {
   *offset = 0;
   *size = param[i];
   return 0;
+}
+R cuOccupancyMaxActiveBlocksPerMultiprocessor(int *out, H f, int threads, size_t shared) { ENTER(1) *out = resident; return 0; }
+R cuOccupancyMaxActiveClusters(int *out, H f, const Launch *l) {
+  ENTER(1)
+  for (unsigned i = 0; i < l->count; i++)
+    if (l->attributes[i].id == 4) return *out = resident, 0;
+  return 1;
 }
 R cuLaunchKernelEx(const Launch *l, H f, void **values, void **extra) {
   ENTER(1)

@@ -1,8 +1,9 @@
 //! What a kernel declares: parameters, roles, shared memory, clusters.
 
-use super::global::{Flags, Global, WorkQueue};
+use super::global::{Flags, Global};
 use super::outbox::{Outbox, Stored};
 use super::partial::PartialTiles;
+use super::queue::WorkQueue;
 use super::raw::{Bar, Map, Named};
 use super::reg::Reg;
 use super::ring::{Ring, RingTiles, Stages};
@@ -150,7 +151,8 @@ impl Builder {
     }
 
     /// A queue of work items that CTAs take from as they come; roles learn of
-    /// an item through a ring of `stages`.
+    /// an item through a ring of `stages`. In a kernel of clusters
+    /// ([`cluster`](Self::cluster) comes first) the CTAs of one take items together.
     #[track_caller]
     pub fn work_queue(self, name: &str, stages: u32) -> WorkQueue {
         WorkQueue::new(self, name, stages)

@@ -1,12 +1,9 @@
 //! Global memory: pointers, flags between CTAs, and queues of work.
 
-use super::declare::Builder;
-use super::flow::{if_, while_};
+use super::flow::while_;
 use super::raw::nanosleep;
-use super::reg::{Reg, Value, Var};
-use super::ring::Ring;
+use super::reg::{Reg, Value};
 use super::state::{Width, emit, here, with};
-use super::tile::Tile;
 use super::warp::warp_sync;
 use crate::ops::atomic::AtomicOp;
 use crate::ops::memory::{
@@ -266,66 +263,6 @@ impl Flags {
         while_(
             || word.load(MemoryOrder::acquire(Scope::Gpu)).lt(value),
             || nanosleep(20),
-        );
-    }
-}
-
-/// A queue of work items, taken as CTAs come to them.
-///
-/// The role that fetches takes numbers from a counter in global memory (zero
-/// at launch) and passes them on through a ring; every other role learns of
-/// an item only there, so all see the same sequence.
-#[derive(Clone, Copy, Debug)]
-pub struct WorkQueue {
-    counter: Global<u32>,
-    ring: Ring<Tile<u32>>,
-}
-
-impl WorkQueue {
-    #[track_caller]
-    pub(crate) fn new(k: Builder, name: &str, stages: u32) -> Self {
-        Self {
-            counter: k.pointer(name),
-            ring: k.ring(name, stages, |s| s.vector::<u32>(4)).shared(),
-        }
-    }
-
-    /// In the fetching role, by one thread: takes items below `count` and runs `body` for each.
-    #[track_caller]
-    pub fn fetch_each(self, count: impl Value<u32>, body: impl FnOnce(Reg<u32>)) {
-        let _at = here();
-        let count = count.reg();
-        let more = Var::new(true);
-        while_(
-            || more.get(),
-            || {
-                let item = self.counter.fetch_add(0u32, 1u32);
-                let slot = self.ring.acquire();
-                slot.store(0u32, 0u32, item);
-                slot.commit();
-                let good = item.lt(count);
-                more.set(good);
-                if_(good, || body(item));
-            },
-        );
-    }
-
-    /// In any other role: runs `body` for each item the fetching role took.
-    #[track_caller]
-    pub fn each(self, count: impl Value<u32>, body: impl FnOnce(Reg<u32>)) {
-        let _at = here();
-        let count = count.reg();
-        let more = Var::new(true);
-        while_(
-            || more.get(),
-            || {
-                let slot = self.ring.wait();
-                let item = slot.load(0u32, 0u32);
-                slot.release();
-                let good = item.lt(count);
-                more.set(good);
-                if_(good, || body(item));
-            },
         );
     }
 }

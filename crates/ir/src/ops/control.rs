@@ -377,6 +377,35 @@ impl Instr for Nanosleep {
     }
 }
 
+/// Ends the threads of a warp before the end of their role.
+///
+/// Barriers of the whole CTA or cluster no longer count them, as at the end of
+/// a role.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Exit;
+
+impl Exit {
+    fn act(&self) -> Sync {
+        Sync::Exit
+    }
+}
+
+impl Instr for Exit {
+    const INFO: Info = Info {
+        name: "exit",
+        ptx: "exit",
+        doc: "ends the threads of the warp before the end of their role",
+        exactness: Exactness::Exact,
+    };
+    fn name(&self) -> String {
+        "exit".into()
+    }
+    fn asm(&self, a: &mut dyn Asm) {
+        a.emit("exit".into());
+    }
+    acts!(whole_warp);
+}
+
 /// Ends the launch with an error.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Trap;
@@ -431,7 +460,8 @@ mod tests {
             .run(&CtaSync)
             .run(&sync(256))
             .run(&arrive)
-            .run(&grow);
+            .run(&grow)
+            .run(&Exit);
         assert_eq!(
             warp.syncs,
             [
@@ -448,6 +478,7 @@ mod tests {
                     count: 232,
                     grow: true
                 },
+                Sync::Exit,
             ]
         );
         let part = || Warp::new().with_active(0xffff);
@@ -455,6 +486,7 @@ mod tests {
             part().fault(&CtaSync),
             part().fault(&sync(64)),
             part().fault(&grow),
+            part().fault(&Exit),
         ] {
             assert_eq!(f.kind, FaultKind::Convergence);
             assert!(f.text.contains("not by lanes 0x0000ffff"), "{}", f.text);
@@ -519,6 +551,7 @@ mod tests {
         assert_eq!(ptx(&Nanosleep { ns: 64 }), ["nanosleep.u32 64"]);
         assert_eq!(ptx(&LaunchDependents), ["griddepcontrol.launch_dependents"]);
         assert_eq!(ptx(&WaitPrerequisites), ["griddepcontrol.wait"]);
+        assert_eq!(ptx(&Exit), ["exit"]);
         assert_eq!(ptx(&Trap), ["trap"]);
     }
 

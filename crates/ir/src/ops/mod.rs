@@ -176,7 +176,7 @@ ops! {
     mma { Mma }
     matrix { LoadMatrix, StoreMatrix, TransposeMatrix }
     cluster { ClusterArrive, ClusterWait }
-    control { CtaSync, NamedSync, NamedArrive, NamedTally, SetMaxRegs, LaunchDependents, WaitPrerequisites, Nanosleep, Trap }
+    control { CtaSync, NamedSync, NamedArrive, NamedTally, SetMaxRegs, LaunchDependents, WaitPrerequisites, Nanosleep, Exit, Trap }
 }
 
 /// What is no op of its own, but an instruction all the same: statements

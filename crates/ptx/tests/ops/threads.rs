@@ -184,6 +184,7 @@ pub(crate) fn control() -> Sheet {
     s.op(LaunchDependents);
     s.op(WaitPrerequisites);
     s.op(Nanosleep { ns: 100 });
+    s.op(Exit);
     s.op(Trap);
     s
 }

@@ -6,7 +6,7 @@ use crate::build::warp::special;
 use crate::machine::{Axis, Special};
 use crate::ops::cluster::{ClusterArrive, ClusterWait};
 use crate::ops::control::{
-    CtaSync, LaunchDependents, Nanosleep, SetMaxRegs, Trap, WaitPrerequisites,
+    CtaSync, Exit, LaunchDependents, Nanosleep, SetMaxRegs, Trap, WaitPrerequisites,
 };
 
 /// All threads of the CTA meet.
@@ -113,6 +113,12 @@ pub fn wait_prerequisites() {
 #[track_caller]
 pub fn nanosleep(ns: u32) {
     emit(Nanosleep { ns });
+}
+
+/// Ends the threads of each warp that runs it, before the end of their role.
+#[track_caller]
+pub fn exit() {
+    emit(Exit);
 }
 
 /// Stops the kernel with an error.

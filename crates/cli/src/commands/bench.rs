@@ -1,0 +1,121 @@
+//! `warpline bench SUITE`, `warpline bench FAMILY`.
+
+use crate::answer::Answer;
+use crate::args::{BenchArgs, ContenderArgs};
+use crate::errors::Failure;
+use crate::progress::Bar;
+use crate::standings;
+use clap::{ArgMatches, FromArgMatches};
+use warpline::Device;
+use warpline::bench::{self, BenchOptions, BenchReport, Heat, suite};
+use warpline_kernels::{AnyFamily, AnyWork, Place};
+
+/// Measures a suite.
+pub(crate) fn suite(
+    families: &[&dyn AnyFamily],
+    name: &str,
+    matches: &ArgMatches,
+) -> Result<Answer, Failure> {
+    let args = parsed::<BenchArgs>(matches)?;
+    let device = gpu(&args.device)?;
+    let heats = suite::heats(name, families, products, &device.target())?;
+    measure(&heats, &device, &args)
+}
+
+/// Measures one family at the problem that the arguments ask for.
+pub(crate) fn family(family: &dyn AnyFamily, matches: &ArgMatches) -> Result<Answer, Failure> {
+    let args = parsed::<BenchArgs>(matches)?;
+    let contenders = parsed::<ContenderArgs>(matches)?;
+    let device = gpu(&args.device)?;
+    let heat = heat(family, matches, &contenders, &device)?;
+    measure(&[heat], &device, &args)
+}
+
+/// The family's own choice, or those of its candidates that are asked for.
+fn heat(
+    family: &dyn AnyFamily,
+    matches: &ArgMatches,
+    contenders: &ContenderArgs,
+    device: &Device,
+) -> Result<Heat, Failure> {
+    let target = device.target();
+    let works = match contenders.forms || contenders.candidates.is_some() {
+        true => family.candidates(matches, Place::Gpu, &target)?,
+        false => vec![family.parse(matches, Place::Gpu, &target)?],
+    };
+    let none = || {
+        let name = family.name();
+        let text = format!("no candidate of {name} agrees with the config options given");
+        Failure::input("no-candidate", text)
+    };
+    let heat = Heat::new(works).ok_or_else(none)?;
+    Ok(match contenders.candidates {
+        Some(most) => heat.first(most.get() as usize),
+        None if contenders.forms => heat.forms(),
+        None => heat,
+    })
+}
+
+fn measure(heats: &[Heat], device: &Device, args: &BenchArgs) -> Result<Answer, Failure> {
+    let bar = Bar::new();
+    let mut options = BenchOptions::default();
+    options.rounds = args.rounds;
+    options.seed = args.seed;
+    options.sustained = args.sustained;
+    options.progress = Some(bar.stages());
+    let product = product();
+    let report = bench::bench(heats, product.as_deref(), device, &options)?;
+    drop(bar);
+    Ok(Answer::new("bench", standings::text(&report))
+        .field("passed", report.passed())
+        .fields(&report)
+        .failing(untimed(&report)))
+}
+
+/// The probes that multiply matrices, at the sizes of a GPU.
+fn products() -> Vec<Box<dyn AnyWork>> {
+    let works = warpline_probes::all().into_iter().flat_map(|p| p.gpu_cases);
+    works.filter(|w| w.problem().get("mnk").is_some()).collect()
+}
+
+/// The plain large product that is the limit of other work.
+fn product() -> Option<Box<dyn AnyWork>> {
+    products().into_iter().find(|w| w.family() == "ping-pong")
+}
+
+/// A GPU; the simulator's times are no measure of one.
+fn gpu(name: &str) -> Result<Device, Failure> {
+    let (device, reason) = match name {
+        "auto" => Device::auto(),
+        name => (Device::parse(name)?, None),
+    };
+    if !device.is_simulator() {
+        return Ok(device);
+    }
+    let why = reason.map_or("the device named is the simulator".into(), |why| {
+        format!("none can be used here: {why}")
+    });
+    Err(Failure::input(
+        "needs-gpu",
+        format!("bench needs a GPU, as the CPU simulator's times are no measure of one, and {why}"),
+    ))
+}
+
+fn parsed<A: FromArgMatches>(matches: &ArgMatches) -> Result<A, Failure> {
+    A::from_arg_matches(matches).map_err(|e| Failure::input("bad-usage", e.to_string()))
+}
+
+/// What is wrong with contenders that were not timed, in a sentence.
+fn untimed(report: &BenchReport) -> Option<Failure> {
+    let failures = report
+        .rows()
+        .filter_map(|(heat, row)| Some((heat.family, row.failure.as_ref()?)));
+    let failures: Vec<_> = failures.collect();
+    let (family, why) = failures.first()?;
+    let why = why.lines().next().unwrap_or_default();
+    let (n, all) = (failures.len(), report.rows().count());
+    Some(Failure::refused(
+        "wrong-result",
+        format!("{n} of {all} contenders were not timed; the first, {family}: {why}"),
+    ))
+}

@@ -1,0 +1,71 @@
+//! Cubins are ELF files; a cut-off one must not reach the driver.
+
+/// Whether the bytes are a 64-bit ELF file whose headers and sections all lie
+/// inside them, which the driver trusts: it is
+/// told no length.
+pub(crate) fn is_whole(bytes: &[u8]) -> Result<(), String> {
+    let field = |at: usize, len: usize| -> Option<u64> {
+        let mut word = [0; 8];
+        word[..len].copy_from_slice(bytes.get(at..at.checked_add(len)?)?);
+        Some(u64::from_le_bytes(word))
+    };
+    let inside = |at: u64, len: u64| {
+        at.checked_add(len)
+            .is_some_and(|end| end <= bytes.len() as u64)
+    };
+    if bytes.get(..6) != Some(b"\x7fELF\x02\x01") {
+        return Err("the bytes are no 64-bit ELF file".into());
+    }
+    let tables_and_sections = || -> Option<bool> {
+        let (programs, program_size, program_count) = (field(32, 8)?, field(54, 2)?, field(56, 2)?);
+        let (sections, section_size, section_count) = (field(40, 8)?, field(58, 2)?, field(60, 2)?);
+        let mut whole = inside(programs, program_size * program_count)
+            && inside(sections, section_size * section_count);
+        for index in 0..if whole { section_count } else { 0 } {
+            const NOBITS: u64 = 8;
+            let header = usize::try_from(sections + index * section_size).ok()?;
+            let kind = field(header + 4, 4)?;
+            whole &= kind == NOBITS || inside(field(header + 24, 8)?, field(header + 32, 8)?);
+        }
+        Some(whole)
+    };
+    match tables_and_sections() {
+        Some(true) => Ok(()),
+        _ => Err(format!(
+            "the file is cut off: {} bytes are less than its headers name",
+            bytes.len()
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An ELF header, one section of 16 bytes, and its table.
+    fn elf() -> Vec<u8> {
+        let mut bytes = vec![0; 64 + 16 + 64];
+        bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        bytes[40] = 80; // section table
+        bytes[58] = 64;
+        bytes[60] = 1;
+        bytes[80 + 24] = 64; // the section's place
+        bytes[80 + 32] = 16; // and size
+        bytes
+    }
+
+    #[test]
+    fn a_whole_cubin_passes_and_every_cut_is_seen() {
+        let whole = elf();
+        assert_eq!(is_whole(&whole), Ok(()));
+        for len in 0..whole.len() {
+            assert!(is_whole(&whole[..len]).is_err(), "{len}");
+        }
+        let mut long_section = whole.clone();
+        long_section[80 + 32] = 81;
+        assert!(is_whole(&long_section).is_err());
+        let mut wild = whole;
+        wild[80 + 24..80 + 32].fill(0xff);
+        assert!(is_whole(&wild).is_err());
+    }
+}

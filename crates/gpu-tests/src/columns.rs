@@ -1,0 +1,405 @@
+//! Ops of registers: every form of an op in one kernel, each on columns of its own.
+//!
+//! Each thread takes a value of every operand, runs the op, and leaves every
+//! result. A CTA works on a block of the input, which holds its columns side
+//! by side, so that the kernel is the same for any number of blocks.
+
+use crate::data;
+use crate::rule::{Rule, bound_of};
+use crate::trial::{Column, Output, Part, Trial};
+use warpline_ir::ops::arith::{Add, MadWide, MulWide};
+use warpline_ir::ops::compare::{Cmp, Select, Setp};
+use warpline_ir::ops::memory::{Load, LoadCache, Store, StoreCache};
+use warpline_ir::ops::special::{ReadParam, ReadSpecial};
+use warpline_ir::*;
+use warpline_kernels::{Buffer, PlanArg, Step};
+
+/// Threads of a CTA: values of a column in a block.
+pub const THREADS: usize = 64;
+
+/// Widths of a value in memory.
+const WIDTHS: [usize; 6] = [1, 2, 4, 8, 16, 32];
+
+/// A buffer.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Side {
+    /// What goes in.
+    In,
+    /// What comes out.
+    Out,
+}
+
+/// The forms of one op.
+pub struct Columns {
+    op: &'static str,
+    kernel: Kernel,
+    /// Addresses of this thread's first value of each width: of the input, of the output.
+    bases: [[RegId; 6]; 2],
+    /// What is drawn, form by form: columns of the input, and of the output before the launch.
+    drawn: Vec<Vec<(Side, Column)>>,
+    results: Vec<Part>,
+    /// Bytes of a block: of the input, of the output.
+    bytes: [usize; 2],
+}
+
+impl Columns {
+    /// No forms yet of the op with a name in the table.
+    pub fn new(op: &'static str) -> Self {
+        let mut locs = Locs::default();
+        let loc = locs.intern(vec![Frame {
+            file: file!(),
+            line: line!(),
+            column: 1,
+        }]);
+        let role = Role {
+            name: "all".to_owned(),
+            first_warp: 0,
+            warps: THREADS as u32 / 32,
+            registers: None,
+            body: Block::default(),
+            loc,
+        };
+        let pointer = |name: &str| Param {
+            name: name.to_owned(),
+            kind: ParamKind::Pointer(DType::U64),
+            loc,
+        };
+        let kernel = Kernel {
+            name: format!("op_{op}"),
+            params: vec![pointer("in"), pointer("out")],
+            tiles: vec![],
+            barriers: vec![],
+            named: vec![],
+            roles: vec![role],
+            prologue: Block::default(),
+            epilogue: Block::default(),
+            regs: vec![],
+            cluster: [1, 1, 1],
+            shared_bytes: 0,
+            co_resident: false,
+            locs,
+        };
+        let mut this = Self {
+            op,
+            kernel,
+            bases: [[RegId(0); 6]; 2],
+            drawn: vec![],
+            results: vec![],
+            bytes: [0; 2],
+        };
+        this.bases = [(); 2].map(|()| [(); 6].map(|()| this.reg(Type::U64)));
+        this
+    }
+
+    /// The op's name in the table.
+    pub fn op_name(&self) -> &'static str {
+        self.op
+    }
+
+    /// A fresh register.
+    pub fn reg(&mut self, ty: Type) -> RegId {
+        self.kernel.regs.push(RegInfo {
+            ty,
+            role: None,
+            loc: Loc(0),
+        });
+        RegId(self.kernel.regs.len() as u32 - 1)
+    }
+
+    /// A fresh register as an operand.
+    pub fn arg(&mut self, ty: Type) -> Operand {
+        self.reg(ty).into()
+    }
+
+    /// An operand in a register, and a constant.
+    pub fn both(&mut self, ty: Type) -> [Operand; 2] {
+        [self.arg(ty), constant(ty)]
+    }
+
+    /// Adds a form, if there is such a one: its operands are read, and all it gives is kept.
+    pub fn form(&mut self, op: impl Into<Op>) {
+        let op: Op = op.into();
+        if op.legal(&Target::SM_90A).is_err() {
+            return;
+        }
+        let mut touched = Registers::default();
+        op.effects(&mut touched);
+        self.drawn.push(vec![]);
+        let read = touched.read.into_iter();
+        let from: Vec<Column> = read.map(|(reg, ty)| self.operand(reg, ty)).collect();
+        let name = op.name();
+        self.op(op);
+        for reg in touched.written {
+            self.result(&name, reg, &from);
+        }
+    }
+
+    /// Adds a form of an op that reaches memory, if there is such a one: `op` is told
+    /// where each thread has `n` values side by side, of the input or the output.
+    ///
+    /// What the output holds before is drawn as well if the op reads it.
+    pub fn memory_form(
+        &mut self,
+        side: Side,
+        (ty, n): (Type, usize),
+        reads: bool,
+        op: impl FnOnce(At) -> Op,
+    ) {
+        let column = Column {
+            ty,
+            n,
+            at: self.bytes[side as usize],
+        };
+        if column.stride() > WIDTHS[WIDTHS.len() - 1] {
+            return;
+        }
+        let op = op(self.at(side, &column));
+        if op.legal(&Target::SM_90A).is_err() {
+            return;
+        }
+        let mut touched = Registers::default();
+        op.effects(&mut touched);
+        let place = self.column(side, ty, n);
+        self.drawn.push(vec![]);
+        let addresses = self.bases.as_flattened().to_vec();
+        let read = touched.read.into_iter();
+        let read = read.filter(|(reg, _)| !addresses.contains(reg));
+        let mut from: Vec<Column> = read.map(|(reg, ty)| self.operand(reg, ty)).collect();
+        let name = op.name();
+        self.op(op);
+        for reg in touched.written {
+            self.result(&name, reg, &from);
+        }
+        if reads {
+            self.draw(side, place.clone());
+        }
+        if side == Side::Out {
+            from.clear();
+            self.part(&name, &place, from);
+        }
+    }
+
+    /// Draws the values of a register that the next op reads.
+    fn operand(&mut self, reg: RegId, ty: Type) -> Column {
+        let column = self.column(Side::In, ty, 1);
+        self.load(reg, &column);
+        self.draw(Side::In, column.clone());
+        column
+    }
+
+    fn draw(&mut self, side: Side, column: Column) {
+        if let Some(form) = self.drawn.last_mut() {
+            form.push((side, column));
+        }
+    }
+
+    /// Keeps a register that the last op wrote.
+    fn result(&mut self, name: &str, reg: RegId, from: &[Column]) {
+        let column = self.column(Side::Out, self.kernel.ty(reg), 1);
+        self.store(reg, &column);
+        self.part(name, &column, from.to_vec());
+    }
+
+    fn part(&mut self, name: &str, column: &Column, from: Vec<Column>) {
+        self.results.push(Part {
+            name: name.to_owned(),
+            ty: column.ty,
+            at: column.at..column.at + THREADS * column.stride(),
+            rule: bound_of(self.op).map_or(Rule::Exact, Rule::Within),
+            from,
+        });
+    }
+
+    /// The kernel on `blocks` blocks of random operands.
+    pub fn trial(mut self, blocks: usize) -> Trial {
+        self.addresses();
+        let mut input = vec![0; blocks * self.bytes[0]];
+        let mut first = vec![0xff; blocks * self.bytes[1]];
+        for (i, form) in self.drawn.iter().enumerate() {
+            let types: Vec<Type> = (form.iter())
+                .flat_map(|(_, c)| std::iter::repeat_n(c.ty, c.n))
+                .collect();
+            let mut values = data::columns(&types, blocks * THREADS, i as u64).into_iter();
+            for (side, column) in form {
+                let bytes = match side {
+                    Side::In => &mut input,
+                    Side::Out => &mut first,
+                };
+                let (width, block) = (Column::width(column.ty), self.bytes[*side as usize]);
+                for (j, values) in values.by_ref().take(column.n).enumerate() {
+                    for (n, x) in values.into_iter().enumerate() {
+                        let thread = column.at + n % THREADS * column.stride();
+                        let at = n / THREADS * block + thread + j * width;
+                        bytes[at..at + width].copy_from_slice(&x.to_le_bytes()[..width]);
+                    }
+                }
+            }
+        }
+        Trial {
+            name: self.op.to_owned(),
+            shows: vec![self.op],
+            step: Step::new(
+                self.kernel,
+                [blocks as u32, 1, 1],
+                vec![
+                    PlanArg::Pointer(Buffer::Input(0), 0),
+                    PlanArg::Pointer(Buffer::Output(0), 0),
+                ],
+            ),
+            inputs: vec![input],
+            outputs: vec![Output {
+                first,
+                block: self.bytes[1],
+                from: self.bytes[0],
+                parts: self.results,
+            }],
+        }
+    }
+
+    /// Room for `n` values of every thread.
+    fn column(&mut self, side: Side, ty: Type, n: usize) -> Column {
+        let at = self.bytes[side as usize];
+        let column = Column { ty, n, at };
+        self.bytes[side as usize] += THREADS * column.stride();
+        column
+    }
+
+    /// Where a thread has its values.
+    fn at(&self, side: Side, column: &Column) -> At {
+        let width = column.stride().ilog2() as usize;
+        At::Global {
+            addr: self.bases[side as usize][width].into(),
+            offset: column.at as i32,
+        }
+    }
+
+    fn load(&mut self, reg: RegId, column: &Column) {
+        let (at, cache) = (self.at(Side::In, column), LoadCache::DEFAULT);
+        if column.ty != Type::Pred {
+            let (ty, dst) = (column.ty, vec![reg]);
+            return self.op(Load { ty, dst, at, cache });
+        }
+        let (ty, word) = (Type::U32, self.reg(Type::U32));
+        let dst = vec![word];
+        self.op(Load { ty, dst, at, cache });
+        self.op(Setp {
+            cmp: Cmp::Ne,
+            ty,
+            dst: reg,
+            a: word.into(),
+            b: Operand::Imm(0),
+        });
+    }
+
+    fn store(&mut self, reg: RegId, column: &Column) {
+        let (at, cache) = (self.at(Side::Out, column), StoreCache::DEFAULT);
+        if column.ty != Type::Pred {
+            let (ty, src) = (column.ty, vec![reg.into()]);
+            return self.op(Store { ty, src, at, cache });
+        }
+        let (ty, word) = (Type::U32, self.reg(Type::U32));
+        self.op(Select {
+            ty,
+            dst: word,
+            cond: reg.into(),
+            a: Operand::Imm(1),
+            b: Operand::Imm(0),
+        });
+        let src = vec![word.into()];
+        self.op(Store { ty, src, at, cache });
+    }
+
+    /// What every thread computes first: `buffer + cta · block + thread · width`.
+    fn addresses(&mut self) {
+        let [tid, cta] = [Special::Tid, Special::CtaId(Axis::X)].map(|which| {
+            let dst = self.reg(Type::U32);
+            self.first(ReadSpecial { dst, which });
+            dst.into()
+        });
+        for side in 0..2 {
+            let [start, block] = [(); 2].map(|()| self.reg(Type::U64));
+            let (param, ty) = (ParamId(side as u32), Type::U64);
+            self.first(ReadParam {
+                dst: start,
+                param,
+                ty,
+            });
+            let bytes = Operand::Imm(self.bytes[side] as u64);
+            self.first(MadWide {
+                ty: Type::U32,
+                dst: block,
+                a: cta,
+                b: bytes,
+                c: start.into(),
+            });
+            for (i, width) in WIDTHS.into_iter().enumerate() {
+                let offset = self.reg(Type::U64);
+                self.first(MulWide {
+                    ty: Type::U32,
+                    dst: offset,
+                    a: tid,
+                    b: Operand::Imm(width as u64),
+                });
+                self.first(Add {
+                    ty,
+                    dst: self.bases[side][i],
+                    a: block.into(),
+                    b: offset.into(),
+                });
+            }
+        }
+    }
+
+    fn first(&mut self, op: impl Into<Op>) {
+        self.kernel.prologue.0.push(stmt(op.into()));
+    }
+
+    fn op(&mut self, op: impl Into<Op>) {
+        self.kernel.roles[0].body.0.push(stmt(op.into()));
+    }
+}
+
+fn stmt(op: Op) -> Stmt {
+    Stmt {
+        kind: StmtKind::Op(op),
+        loc: Loc(0),
+    }
+}
+
+/// A constant of a type: 1.5, or 3, or −3.
+pub fn constant(ty: Type) -> Operand {
+    Operand::Imm(match ty {
+        Type::Pred => 1,
+        Type::F32 | Type::Tf32 => 0x3fc0_0000,
+        Type::F16 => 0x3e00,
+        Type::Bf16 => 0x3fc0,
+        Type::F16x2 => 0x3e00_3e00,
+        Type::Bf16x2 => 0x3fc0_3fc0,
+        Type::I32 => 0xffff_fffd,
+        Type::I64 => -3i64 as u64,
+        _ => 3,
+    })
+}
+
+/// The registers an op reads, each once, and those it writes.
+#[derive(Default)]
+struct Registers {
+    read: Vec<(RegId, Type)>,
+    written: Vec<RegId>,
+}
+
+impl Effects for Registers {
+    fn def(&mut self, r: RegId) {
+        self.written.push(r);
+    }
+    fn arg(&mut self, o: Operand, ty: Type) {
+        if let Operand::Reg(r) = o
+            && !self.read.iter().any(|(known, _)| *known == r)
+        {
+            self.read.push((r, ty));
+        }
+    }
+    fn touch(&mut self, _: &Touch) {}
+    fn sync(&mut self, _: &warpline_ir::Sync) {}
+    fn whole_warp(&mut self) {}
+}

@@ -1,0 +1,198 @@
+//! Atomics, reductions, strong loads and stores.
+
+use crate::columns::{Columns, Side};
+use crate::trial::Trial;
+use warpline_ir::build::*;
+use warpline_ir::ops::atomic::{Atomic, AtomicOp, Reduce, StrongLoad, StrongStore};
+use warpline_ir::{MemoryOrder, Scope, Semantics, Type};
+
+const SCOPES: [Scope; 4] = [Scope::Cta, Scope::Cluster, Scope::Gpu, Scope::Sys];
+
+/// Every form on words of global memory that each thread has to itself.
+pub(crate) fn columns() -> Vec<Columns> {
+    let [mut atomic, mut reduce, mut load, mut store] =
+        ["atomic", "reduce", "strong_load", "strong_store"].map(Columns::new);
+    for ty in Type::ALL {
+        for op in AtomicOp::ALL {
+            for n in [1, 2, 4, 8] {
+                let order = MemoryOrder::relaxed(Scope::Gpu);
+                atomic_form(&mut atomic, op, ty, n, order);
+                reduce_form(&mut reduce, op, ty, n, order);
+            }
+        }
+    }
+    for scope in SCOPES {
+        for sem in [
+            Semantics::Relaxed,
+            Semantics::Acquire,
+            Semantics::Release,
+            Semantics::AcqRel,
+        ] {
+            let order = MemoryOrder { sem, scope };
+            atomic_form(&mut atomic, AtomicOp::Add, Type::U32, 1, order);
+            reduce_form(&mut reduce, AtomicOp::Add, Type::U32, 1, order);
+            for ty in [Type::U32, Type::F32, Type::U64] {
+                let dst = load.reg(ty);
+                load.memory_form(Side::In, (ty, 1), true, |at| {
+                    StrongLoad { ty, dst, at, order }.into()
+                });
+                let src = store.arg(ty);
+                store.memory_form(Side::Out, (ty, 1), false, |at| {
+                    StrongStore { ty, src, at, order }.into()
+                });
+            }
+        }
+    }
+    vec![atomic, reduce, load, store]
+}
+
+fn atomic_form(c: &mut Columns, op: AtomicOp, ty: Type, n: usize, order: MemoryOrder) {
+    let dst = (0..n).map(|_| c.reg(ty)).collect();
+    let values = (0..n).map(|_| c.arg(ty)).collect();
+    let compare = (op == AtomicOp::Cas).then(|| c.arg(ty));
+    c.memory_form(Side::Out, (ty, n), true, |at| {
+        Atomic {
+            op,
+            ty,
+            dst,
+            at,
+            values,
+            compare,
+            order,
+        }
+        .into()
+    });
+}
+
+fn reduce_form(c: &mut Columns, op: AtomicOp, ty: Type, n: usize, order: MemoryOrder) {
+    let values = (0..n).map(|_| c.arg(ty)).collect();
+    c.memory_form(Side::Out, (ty, n), true, |at| {
+        Reduce {
+            op,
+            ty,
+            at,
+            values,
+            order,
+        }
+        .into()
+    });
+}
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![contended(), shared(), published()]
+}
+
+/// The ops whose result does not depend on the order of arrival.
+const COMMUTE: [AtomicOp; 6] = [
+    AtomicOp::Add,
+    AtomicOp::Min,
+    AtomicOp::Max,
+    AtomicOp::And,
+    AtomicOp::Or,
+    AtomicOp::Xor,
+];
+
+/// All threads of several CTAs on the same few words, in global and in shared memory.
+fn contended() -> Trial {
+    let kernel = super::kernel("contended", |k| {
+        let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
+        let t = k.tile::<u32>("t", 6, 8).plain().declare();
+        k.role("all").warps(4).body(|| {
+            let value = x.load(cta_id() * 128 + thread_id());
+            let bin = value & 7;
+            if_(thread_id().lt(48u32), || {
+                t.whole()
+                    .store(thread_id() / 8, thread_id() & 7, value.min(0u32));
+            });
+            cta_sync();
+            for (row, op) in (0u32..).zip(COMMUTE) {
+                let order = MemoryOrder::relaxed(Scope::Gpu);
+                out.word(bin + row * 8).reduce(op, value, order);
+                let order = MemoryOrder::relaxed(Scope::Cta);
+                // What the word held before depends on who came first; what is left does not.
+                t.whole().word(row, bin).atomic(op, value, order);
+            }
+            cta_sync();
+            if_(thread_id().lt(48u32), || {
+                let sum = t.whole().load(thread_id() / 8, thread_id() & 7);
+                out.store(cta_id() * 48 + thread_id() + 48, sum);
+            });
+        });
+    });
+    let first: Vec<u32> = super::words(5 * 48, 9);
+    Trial::new(
+        "atomic and reduce, contended",
+        &["atomic", "reduce"],
+        kernel,
+    )
+    .ctas(4)
+    .input(&super::words(512, 8))
+    .changed("words", Type::U32, &first)
+}
+
+/// Every op on a word of shared memory for each thread: what was there, and what is.
+fn shared() -> Trial {
+    let ops = AtomicOp::ALL.into_iter().filter(|op| *op != AtomicOp::Cas);
+    let ops: Vec<AtomicOp> = ops.collect();
+    let count = ops.len() as u32 + 1;
+    let kernel = super::kernel("atomic_shared", |k| {
+        let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
+        let t = k.tile::<u32>("t", 1, 64).plain().declare();
+        k.role("all").warps(2).body(|| {
+            let order = MemoryOrder::acq_rel(Scope::Cta);
+            let at = thread_id();
+            let word = t.whole().word(0u32, at);
+            let show = |i: u32, change: &dyn Fn(Reg<u32>) -> Reg<u32>| {
+                t.whole().store(0u32, at, x.load(at + i * 128));
+                let old = change(x.load(at + i * 128 + 64));
+                out.store(at + i * 128, old);
+                out.store(at + i * 128 + 64, t.whole().load(0u32, at));
+            };
+            for (i, &op) in (0u32..).zip(&ops) {
+                show(i, &|value| word.atomic(op, value, order));
+            }
+            show(count - 1, &|value| {
+                word.compare_swap(x.load(at + (count - 1) * 128), value, order)
+            });
+        });
+    });
+    let n = count as usize * 128;
+    Trial::new("atomic, shared", &["atomic"], kernel)
+        .input(&super::values(Type::U32, n, 10))
+        .output("old and new", Type::U32, n)
+}
+
+/// One warp writes words and raises a flag; another waits for the flag and reads them.
+fn published() -> Trial {
+    let kernel = super::kernel("published", |k| {
+        let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
+        let t = k.tile::<u32>("t", 1, 32).plain().declare();
+        let flag = k.tile::<u32>("flag", 1, 4).plain().declare();
+        k.role("write").warps(1).body(|| {
+            elect(|| flag.whole().store(0u32, 0u32, 0u32));
+            cta_sync();
+            t.whole().store(0u32, lane_id(), x.load(lane_id()));
+            warp_sync();
+            elect(|| {
+                let word = flag.whole().word(0u32, 0u32);
+                word.store(1u32, MemoryOrder::release(Scope::Cta));
+            });
+        });
+        k.role("read").warps(1).body(|| {
+            cta_sync();
+            let word = flag.whole().word(0u32, 0u32);
+            while_(
+                || word.load(MemoryOrder::acquire(Scope::Cta)).eq(0u32),
+                || nanosleep(20),
+            );
+            out.store(lane_id(), t.whole().load(0u32, lane_id() ^ 3));
+        });
+    });
+    Trial::new(
+        "strong_load and strong_store, flag",
+        &["strong_load", "strong_store"],
+        kernel,
+    )
+    .input(&super::words(32, 11))
+    .output("out", Type::U32, 32)
+}

@@ -1,0 +1,230 @@
+//! Bulk copies of runs of bytes: to and from shared memory, to peers, and combined with what is there.
+
+use crate::trial::Trial;
+use half::{bf16, f16};
+use warpline_ir::build::*;
+use warpline_ir::ops::bulk::Reduction;
+use warpline_ir::ops::policy::{CacheHint, Evict};
+use warpline_ir::{DType, Element, Operand, Scalar, TensorMapDecl, Type};
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        runs(),
+        multicast(),
+        combined::<u32>(),
+        combined::<i32>(),
+        combined::<u64>(),
+        combined::<i64>(),
+        combined::<f32>(),
+        combined::<f16>(),
+        combined::<bf16>(),
+        sent::<u32>(),
+        sent::<i32>(),
+        sent::<u64>(),
+        sent::<i64>(),
+    ]
+}
+
+/// Runs of 16 to 4096 bytes in and out, under every hint.
+fn runs() -> Trial {
+    const SIZES: [u32; 5] = [16, 48, 128, 1024, 4096];
+    let kernel = super::kernel("runs", |k| {
+        let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
+        let t = k.tile::<u32>("t", 1, 1024).plain().stages(5).declare();
+        let full = k.barrier("full", 5).count(1);
+        k.role("all").warps(1).body(|| {
+            elect(|| {
+                let hints = [
+                    None,
+                    Some(CacheHint::EvictNormal),
+                    Some(CacheHint::EvictFirst),
+                    Some(CacheHint::EvictLast),
+                    Some(cache_policy(Evict::First, 0.5f32)),
+                ];
+                for ((i, bytes), hint) in (0u32..).zip(SIZES).zip(hints) {
+                    let (bar, tile) = (full.at(i), t.stage(i));
+                    let from = x.address(i * 1024 + 4);
+                    bulk_prefetch(from, bytes, hint);
+                    bar.arrive_expect(bytes);
+                    bulk_load_with(tile, from, bytes, bar, None, hint);
+                    bar.wait(0);
+                    bulk_store_with(tile, out.address(i * 1024 + 8), bytes, hint);
+                    bulk_commit();
+                }
+                bulk_wait_read(0);
+                bulk_wait(0);
+            });
+        });
+    });
+    Trial::new(
+        "bulk copies",
+        &[
+            "bulk_load",
+            "bulk_store",
+            "bulk_prefetch",
+            "bulk_commit",
+            "bulk_wait",
+        ],
+        kernel,
+    )
+    .input(&super::words(5 * 1024 + 16, 50))
+    .output("runs", Type::U32, 5 * 1024 + 16)
+}
+
+/// Each CTA of a cluster of four brings a row to all, or to two of them.
+fn multicast() -> Trial {
+    let kernel = super::kernel("multicast", |k| {
+        k.cluster(4, 1, 1);
+        let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
+        let t = k.tile::<u32>("t", 8, 32).plain().declare();
+        let full = k.barrier("full", 1).count(1);
+        k.role("all").warps(1).body(|| {
+            let rank = cluster_rank();
+            elect(|| full.at(0).arrive_expect(128u32 * 6));
+            elect(|| {
+                for from in 0..4u32 {
+                    if_(rank.eq(from), || {
+                        // To all; and to this CTA and its neighbour.
+                        let row = |i: u32| t.whole().slice(i..i + 1, 0..32);
+                        let source = x.address(from * 64);
+                        let mask = Some(Operand::Imm(0xf));
+                        bulk_load_with(row(from), source, 128u32, full.at(0), mask, None);
+                        let two = Some(Operand::Imm(1 << from | 1 << (from ^ 1)));
+                        let source = x.address(from * 64 + 32);
+                        bulk_load_with(row(4 + from), source, 128u32, full.at(0), two, None);
+                    });
+                }
+            });
+            full.at(0).wait_cluster(0);
+            let pair = (rank & 2) + 4;
+            for row in 0..4u32 {
+                out.store(
+                    (rank * 6 + row) * 32 + lane_id(),
+                    t.whole().load(row, lane_id()),
+                );
+            }
+            for row in 0..2u32 {
+                let word = t.whole().load(pair + row, lane_id());
+                out.store((rank * 6 + 4 + row) * 32 + lane_id(), word);
+            }
+        });
+    });
+    Trial::new("bulk_load, multicast", &["bulk_load"], kernel)
+        .input(&super::words(256, 51))
+        .output("rows", Type::U32, 4 * 6 * 32)
+}
+
+/// Elements of a row.
+const ROW: u32 = 64;
+
+fn reductions(dtype: DType) -> Vec<Reduction> {
+    let legal = |op: &Reduction| op.legal_in_tensor(dtype).is_ok();
+    Reduction::ALL.into_iter().filter(legal).collect()
+}
+
+/// Every reduction of a type that global memory has, by runs of bytes and by boxes.
+fn combined<T: Element>() -> Trial {
+    let (ty, dtype) = (T::Reg::TYPE, T::DTYPE);
+    let ops = reductions(dtype);
+    let n = ops.len() * ROW as usize;
+    let decl = TensorMapDecl {
+        swizzle: Default::default(),
+        ..TensorMapDecl::tiled(dtype, [ROW, 1])
+    };
+    let kernel = super::kernel(&format!("combine_{dtype}"), |k| {
+        let (x, out) = (k.pointer::<T>("x"), k.pointer::<T>("out"));
+        let map = k.tensor_map("boxes", decl.clone());
+        let t = k.tile::<T>("t", 1, ROW).plain().stages(8).declare();
+        let full = k.barrier("full", 8).count(1);
+        let bytes = ROW * dtype.bytes() as u32;
+        k.role("all").warps(1).body(|| {
+            elect(|| {
+                for (i, &op) in (0u32..).zip(&ops) {
+                    let tile = t.stage(i);
+                    full.at(i).arrive_expect(bytes);
+                    bulk_load(tile, x.address(i * ROW), bytes, full.at(i));
+                    full.at(i).wait(0);
+                    bulk_reduce(op, tile, out.address(i * ROW), bytes);
+                    map.reduce(op, tile, [0u32, i]);
+                }
+                bulk_commit();
+                bulk_wait(0);
+            });
+        });
+    });
+    Trial::new(
+        format!("bulk_store and tensor_store, combined, {dtype}"),
+        &["bulk_store", "tensor_store"],
+        kernel,
+    )
+    .input(&super::values(ty, n, 52))
+    .changed("runs", ty, &super::values(ty, n, 53))
+    .changed_map(
+        "boxes",
+        ty,
+        decl,
+        &[u64::from(ROW), ops.len() as u64],
+        &super::values(ty, n, 54),
+    )
+}
+
+/// Rows sent to a peer, copied and combined in every way its memory has.
+fn sent<T: Element>() -> Trial {
+    let (ty, dtype) = (T::Reg::TYPE, T::DTYPE);
+    let legal: Vec<Option<Reduction>> = std::iter::once(None)
+        .chain(Reduction::ALL.map(Some))
+        .filter(|op| op.is_none_or(|op| sends(op, dtype)))
+        .collect();
+    let n = legal.len() as u32;
+    let bytes = ROW * dtype.bytes() as u32;
+    let kernel = super::kernel(&format!("send_{dtype}"), |k| {
+        k.cluster(2, 1, 1);
+        let (x, out) = (k.pointer::<T>("x"), k.pointer::<T>("out"));
+        let [mine, here] =
+            ["mine", "here"].map(|name| k.tile::<T>(name, 1, ROW).plain().stages(n).declare());
+        let full = k.barrier("full", 1).count(1);
+        k.role("all").warps(1).body(|| {
+            let (rank, lane) = (cluster_rank(), lane_id());
+            for i in 0..n {
+                for half in [0, 32] {
+                    let at = rank * (2 * n * ROW) + lane + (i * ROW + half);
+                    mine.stage(i).store(0u32, lane + half, x.load(at));
+                    here.stage(i).store(0u32, lane + half, x.load(at + n * ROW));
+                }
+            }
+            fence_async();
+            elect(|| full.at(0).arrive_expect(bytes * n));
+            cluster_sync();
+            elect(|| {
+                let peer = rank ^ 1;
+                for (i, &op) in (0u32..).zip(&legal) {
+                    let (to, bar) = (here.stage(i).peer(peer), full.at(0).peer(peer));
+                    match op {
+                        None => bulk_send(mine.stage(i), to, bytes, bar),
+                        Some(op) => bulk_send_reduce(op, mine.stage(i), to, bytes, bar),
+                    }
+                }
+            });
+            full.at(0).wait_cluster(0);
+            for i in 0..n {
+                for half in [0, 32] {
+                    let at = rank * (n * ROW) + lane + (i * ROW + half);
+                    out.store(at, here.stage(i).load(0u32, lane + half));
+                }
+            }
+        });
+    });
+    let n = (n * ROW) as usize;
+    Trial::new(format!("bulk_send, {dtype}"), &["bulk_send"], kernel)
+        .input(&super::values(ty, 4 * n, 55))
+        .output("rows", ty, 2 * n)
+}
+
+/// Does a peer's memory combine this type like this?
+fn sends(op: Reduction, dtype: DType) -> bool {
+    match op {
+        Reduction::Inc | Reduction::Dec => dtype == DType::U32,
+        Reduction::Add => true,
+        _ => dtype.bytes() == 4,
+    }
+}

@@ -1,0 +1,232 @@
+//! Barriers of threads, registers handed on, launches that depend on each other, time.
+
+use crate::trial::Trial;
+use warpline_ir::Type;
+use warpline_ir::build::*;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        cta(),
+        named(),
+        tally(),
+        cluster(),
+        registers(),
+        dependent(),
+        sleep(),
+        leaving(),
+        unreached_trap(),
+    ]
+}
+
+/// Each thread reads what one of another warp wrote.
+fn cta() -> Trial {
+    let kernel = super::kernel("cta_sync", |k| {
+        let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
+        let t = k.tile::<u32>("t", 1, 128).plain().declare();
+        k.role("all").warps(4).body(|| {
+            steps(8).each(|i| {
+                let at = i * 128 + thread_id();
+                t.whole().store(0u32, thread_id(), x.load(at));
+                cta_sync();
+                let other = t.whole().load(0u32, (thread_id() + i * 32 + 37) & 127);
+                cta_sync();
+                out.store(at, other);
+            });
+        });
+    });
+    Trial::new("cta_sync", &["cta_sync"], kernel)
+        .input(&super::words(1024, 20))
+        .output("out", Type::U32, 1024)
+}
+
+/// One role fills words and arrives; the other waits, reads and arrives in turn.
+fn named() -> Trial {
+    let kernel = super::kernel("named", |k| {
+        let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
+        let t = k.tile::<u32>("t", 1, 64).plain().declare();
+        let [full, empty] = ["full", "empty"].map(|name| k.named_barrier(name));
+        k.role("fill").warps(2).body(|| {
+            steps(8).each(|i| {
+                empty.sync(128);
+                let value = x.load(i * 64 + thread_in_role());
+                t.whole().store(0u32, thread_in_role(), value);
+                full.arrive(128);
+            });
+        });
+        k.role("read").warps(2).body(|| {
+            empty.arrive(128);
+            steps(8).each(|i| {
+                full.sync(128);
+                let at = thread_in_role();
+                out.store(i * 64 + at, t.whole().load(0u32, at ^ 33));
+                if_(i.lt(7u32), || empty.arrive(128));
+            });
+        });
+    });
+    Trial::new(
+        "named_sync and named_arrive",
+        &["named_sync", "named_arrive"],
+        kernel,
+    )
+    .input(&super::words(512, 21))
+    .output("out", Type::U32, 512)
+}
+
+/// How many of 96 threads have a bit, whether all do, whether any does: for bits of all kinds.
+fn tally() -> Trial {
+    let kernel = super::kernel("tally", |k| {
+        let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
+        let agreed = k.named_barrier("agreed");
+        k.role("all").warps(3).body(|| {
+            let truth = |x: Reg<bool>| select(x, 1u32, 0u32);
+            steps(16).each(|i| {
+                let value = x.load(i * 96 + thread_id());
+                let odd = (value & 1).ne(0u32);
+                let count = agreed.count(96, odd);
+                let all = agreed.all(96, odd);
+                let any = agreed.any(96, odd);
+                let at = (i * 96 + thread_id()) * 3;
+                out.store(at, count);
+                out.store(at + 1, truth(all));
+                out.store(at + 2, truth(any));
+            });
+        });
+    });
+    let mut bits = super::words(16 * 96, 22);
+    // All, none, and all but one.
+    bits[..96].fill(1);
+    bits[96..192].fill(0);
+    bits[192..288].fill(1);
+    bits[250] = 0;
+    Trial::new("named_tally", &["named_tally"], kernel)
+        .input(&bits)
+        .output("out", Type::U32, 16 * 96 * 3)
+}
+
+/// Words pass around a cluster of four, round after round, by both kinds of arrival.
+fn cluster() -> Trial {
+    let kernel = super::kernel("cluster", |k| {
+        k.cluster(4, 1, 1);
+        let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
+        let t = k.tile::<u32>("t", 1, 32).plain().stages(2).declare();
+        k.role("all").warps(1).body(|| {
+            let (rank, lane) = (cluster_rank(), lane_id());
+            let next = (rank + 1) & 3;
+            let value = Var::new(x.load(rank * 32 + lane));
+            for round in 0..6u32 {
+                t.stage(round % 2)
+                    .peer(next)
+                    .store(0u32, lane, value.get() + round);
+                cluster_arrive();
+                cluster_wait();
+                value.set(t.stage(round % 2).load(0u32, lane ^ 1));
+                // Only that all have read: nothing is handed on.
+                cluster_arrive_relaxed();
+                cluster_wait();
+            }
+            out.store(cta_id() * 32 + lane, value.get());
+        });
+    });
+    Trial::new(
+        "cluster_arrive and cluster_wait",
+        &["cluster_arrive", "cluster_wait"],
+        kernel,
+    )
+    .input(&super::words(128, 23))
+    .output("out", Type::U32, 128)
+}
+
+/// One role gives registers away, the other takes them and needs them.
+fn registers() -> Trial {
+    let kernel = super::kernel("registers", |k| {
+        let (x, out) = (k.pointer::<f32>("x"), k.pointer::<f32>("out"));
+        k.role("few").warpgroups(1).registers(24).body(|| {
+            let at = thread_in_role();
+            out.store(at, x.load(at) * 2.0f32);
+        });
+        k.role("many").warpgroups(1).registers(240).body(|| {
+            // 64 values that live at once, and are used in another order.
+            let values: Vec<Reg<f32>> = (0..64)
+                .map(|i| x.load(thread_in_role() + i * 128))
+                .collect();
+            for (i, value) in values.iter().enumerate().rev() {
+                let other = values[(i * 7 + 3) % values.len()];
+                out.store(thread_in_role() + 128 * (i as u32 + 1), *value - other);
+            }
+        });
+    });
+    let x: Vec<f32> = super::words(64 * 128, 24)
+        .into_iter()
+        .map(|x| (x >> 8) as f32 / 1024.0)
+        .collect();
+    Trial::new("set_max_regs", &["set_max_regs"], kernel)
+        .input(&x)
+        .output("out", Type::F32, 65 * 128)
+}
+
+/// A kernel that tells its dependents to start and waits for those before it.
+fn dependent() -> Trial {
+    let kernel = super::kernel("dependent", |k| {
+        let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
+        k.role("all").warps(1).body(|| {
+            launch_dependents();
+            wait_prerequisites();
+            out.store(lane_id(), x.load(lane_id()));
+        });
+    });
+    Trial::new(
+        "launch_dependents and wait_prerequisites",
+        &["launch_dependents", "wait_prerequisites"],
+        kernel,
+    )
+    .input(&super::words(32, 25))
+    .output("out", Type::U32, 32)
+}
+
+fn sleep() -> Trial {
+    let kernel = super::kernel("nanosleep", |k| {
+        let out = k.pointer::<u32>("out");
+        k.role("all").warps(1).body(|| {
+            let before = global_timer();
+            nanosleep(2000);
+            let forward = global_timer().ge(before);
+            out.store(lane_id(), select(forward, 1u32, 0u32));
+        });
+    });
+    Trial::new("nanosleep", &["nanosleep"], kernel).output("forward", Type::U32, 32)
+}
+
+/// Warps that leave early write no more, and nobody waits for them.
+fn leaving() -> Trial {
+    let kernel = super::kernel("exit", |k| {
+        let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
+        k.role("all").warps(4).body(|| {
+            for round in 0..4u32 {
+                let at = thread_id() + round * 128;
+                out.store(at, x.load(at));
+                // One warp fewer each time.
+                if_(warp_id().eq(3 - round), exit);
+                cta_sync();
+            }
+        });
+    });
+    Trial::new("exit", &["exit"], kernel)
+        .input(&super::words(512, 27))
+        .output("out", Type::U32, 512)
+}
+
+/// A trap that stands where no thread comes.
+fn unreached_trap() -> Trial {
+    let kernel = super::kernel("trap", |k| {
+        let (x, out) = (k.pointer::<u32>("x"), k.pointer::<u32>("out"));
+        k.role("all").warps(1).body(|| {
+            let value = x.load(lane_id());
+            if_(value.eq(0u32), trap);
+            out.store(lane_id(), value);
+        });
+    });
+    let x: Vec<u32> = super::words(32, 26).into_iter().map(|x| x | 1).collect();
+    Trial::new("trap", &["trap"], kernel)
+        .input(&x)
+        .output("out", Type::U32, 32)
+}

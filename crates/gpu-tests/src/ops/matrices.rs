@@ -1,0 +1,100 @@
+//! 8×8 matrices spread over a warp: loaded, stored, transposed.
+
+use crate::trial::Trial;
+use half::bf16;
+use warpline_ir::Type;
+use warpline_ir::build::*;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![loads(), stores()]
+}
+
+/// Rows and columns of the tile: room for four matrices.
+const SIDE: u32 = 64;
+
+/// The place of a lane's row of the `i`th form: matrices stand in different parts of the tile.
+fn row(i: u32) -> (Reg<u32>, Reg<u32>) {
+    let lane = lane_id();
+    let row = (lane & 7) + (lane / 16) * 8 + 16 * (i % 3);
+    let col = ((lane / 8) & 1) * 8 + 16 * (i % 4);
+    (row, col)
+}
+
+/// One, two and four matrices, straight and transposed.
+fn loads() -> Trial {
+    let kernel = super::kernel("load_matrix", |k| {
+        let (x, out) = (k.pointer::<bf16>("x"), k.pointer::<u32>("out"));
+        let t = k.tile::<bf16>("t", SIDE, SIDE).declare();
+        k.role("all").warps(1).body(|| {
+            fill(t.whole(), x);
+            let at = |n: u32| lane_id() + n * 32;
+            let mut n = 0;
+            for (i, trans) in (0u32..).zip([false, true]) {
+                let (r, c) = row(3 * i);
+                let [a] = t.whole().load_matrix::<u32, 1>(r, c, trans);
+                let (r, c) = row(3 * i + 1);
+                let [b, d] = t.whole().load_matrix::<u32, 2>(r, c, trans);
+                let (r, c) = row(3 * i + 2);
+                let [e, f, g, h] = t.whole().load_matrix::<u32, 4>(r, c, trans);
+                for word in [a, b, d, e, f, g, h] {
+                    out.store(at(n), word);
+                    n += 1;
+                }
+            }
+        });
+    });
+    Trial::new("load_matrix", &["load_matrix"], kernel)
+        .input(&super::values(Type::Bf16, (SIDE * SIDE) as usize, 80))
+        .output("words", Type::U32, 14 * 32)
+}
+
+/// The same forms, stored over a tile that holds something.
+fn stores() -> Trial {
+    let kernel = super::kernel("store_matrix", |k| {
+        let (x, y) = (k.pointer::<bf16>("x"), k.pointer::<u32>("y"));
+        let out = k.pointer::<bf16>("out");
+        let t = k.tile::<bf16>("t", SIDE, SIDE).declare();
+        k.role("all").warps(1).body(|| {
+            let word = |n: u32| y.load(lane_id() + n * 32);
+            for (i, trans) in (0u32..).zip([false, true]) {
+                let forms: [&dyn Fn(); 3] = [
+                    &|| {
+                        let (r, c) = row(3 * i);
+                        t.whole().store_matrix(r, c, [word(0)], trans);
+                    },
+                    &|| {
+                        let (r, c) = row(3 * i + 1);
+                        t.whole().store_matrix(r, c, [1, 2].map(word), trans);
+                    },
+                    &|| {
+                        let (r, c) = row(3 * i + 2);
+                        t.whole().store_matrix(r, c, [3, 4, 5, 6].map(word), trans);
+                    },
+                ];
+                for (j, form) in (0u32..).zip(forms) {
+                    fill(t.whole(), x);
+                    form();
+                    warp_sync();
+                    let first = (3 * i + j) * SIDE * SIDE;
+                    range(lane_id(), SIDE * SIDE).by(32u32).each(|i| {
+                        out.store(i + first, t.whole().load(i / SIDE, i % SIDE));
+                    });
+                    warp_sync();
+                }
+            }
+        });
+    });
+    let n = (SIDE * SIDE) as usize;
+    Trial::new("store_matrix", &["store_matrix"], kernel)
+        .input(&super::values(Type::Bf16, n, 81))
+        .input(&super::words(7 * 32, 82))
+        .output("tiles", Type::Bf16, 6 * n)
+}
+
+/// Fills a tile from rows in global memory.
+fn fill(t: TileRef<bf16>, x: Global<bf16>) {
+    range(lane_id(), SIDE * SIDE).by(32u32).each(|i| {
+        t.store(i / SIDE, i % SIDE, x.load(i));
+    });
+    warp_sync();
+}

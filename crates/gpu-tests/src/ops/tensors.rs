@@ -1,0 +1,380 @@
+//! Boxes of tensors: every rank, swizzle and mode, inside a tensor and over its edges.
+
+use crate::trial::Trial;
+use half::bf16;
+use warpline_ir::build::*;
+use warpline_ir::{DType, Element, MapMode, Operand, Scalar, Swizzle, TensorMapDecl, Tf32, Type};
+
+pub(crate) fn trials() -> Vec<Trial> {
+    let mut all = vec![
+        ranked([40], [32]),
+        ranked([20, 11], [16, 4]),
+        ranked([20, 7, 5], [16, 4, 2]),
+        ranked([20, 5, 4, 3], [16, 2, 2, 2]),
+        ranked([20, 3, 3, 3, 3], [16, 2, 2, 1, 2]),
+        stepped(),
+        rounded(),
+        multicast(),
+        im2col([24, 19, 2], [3], [2]),
+        im2col([24, 7, 5, 3], [3, 3], [1, 1]),
+        im2col([16, 4, 3, 3, 2], [3, 2, 3], [1, 1, 2]),
+        im2col_store(),
+    ];
+    for swizzle in [Swizzle::None, Swizzle::B32, Swizzle::B64, Swizzle::B128] {
+        all.push(swizzled::<u8>(swizzle));
+        all.push(swizzled::<bf16>(swizzle));
+        all.push(swizzled::<f32>(swizzle));
+        all.push(swizzled::<u64>(swizzle));
+    }
+    all
+}
+
+fn elements(extents: &[u64]) -> usize {
+    extents.iter().product::<u64>() as usize
+}
+
+/// A box as a tile of rows.
+fn rows(sides: &[u32]) -> [u32; 2] {
+    [sides[1..].iter().product(), sides[0]]
+}
+
+/// Every lane keeps its part of a tile.
+fn keep<T: Element>(tile: TileRef<T>, out: Global<T>, first: Reg<u32>) {
+    let count = tile.rows() * tile.cols();
+    range(lane_id(), count).by(32u32).each(|i| {
+        out.store(first + i, tile.load(i / tile.cols(), i % tile.cols()));
+    });
+}
+
+/// Boxes inside a tensor, over each of its edges and outside of it, loaded and stored elsewhere.
+fn ranked<const R: usize>(extents: [u64; R], sides: [u32; R]) -> Trial
+where
+    [i32; R]: Coords<R>,
+{
+    let decl = TensorMapDecl {
+        swizzle: Swizzle::None,
+        ..TensorMapDecl::tiled(DType::F32, sides)
+    };
+    let [height, width] = rows(&sides);
+    let places: [[i32; R]; 4] = [
+        [0; R],
+        std::array::from_fn(|i| extents[i] as i32 - sides[i] as i32 / 2 - 1),
+        std::array::from_fn(|i| -(i as i32 % 2) - 1),
+        std::array::from_fn(|i| extents[i] as i32 + i as i32),
+    ];
+    let kernel = super::kernel(&format!("tensor_{R}d"), |k| {
+        let map = k.tensor_map("x", decl.clone());
+        let (to, out) = (k.tensor_map("to", decl.clone()), k.pointer::<f32>("tiles"));
+        let t = k
+            .tile::<f32>("t", height, width)
+            .plain()
+            .stages(4)
+            .declare();
+        let full = k.barrier("full", 4).count(1);
+        k.role("all").warps(1).body(|| {
+            elect(|| {
+                map.prefetch();
+                to.prefetch();
+                for (i, at) in (0u32..).zip(places) {
+                    map.prefetch_box(at, None);
+                    full.at(i).arrive_expect(map.bytes());
+                    map.load(t.stage(i), at, full.at(i));
+                }
+            });
+            for i in 0..4u32 {
+                full.at(i).wait(0);
+                keep(t.stage(i), out, (i * height * width).reg());
+            }
+            elect(|| {
+                // Shifted by one along each dimension but the innermost.
+                for (i, at) in (0u32..).zip(places) {
+                    let moved: [i32; R] = std::array::from_fn(|d| at[d] + i32::from(d > 0));
+                    to.store(t.stage(i), moved);
+                    bulk_commit();
+                    bulk_wait(0);
+                }
+            });
+        });
+    });
+    let n = elements(&extents);
+    Trial::new(
+        format!("tensor copies, rank {R}"),
+        &[
+            "tensor_load",
+            "tensor_store",
+            "tensor_prefetch",
+            "tensor_prefetch_box",
+        ],
+        kernel,
+    )
+    .input_map(decl.clone(), &extents, &super::values(Type::F32, n, 70))
+    .changed_map(
+        "tensor",
+        Type::F32,
+        decl,
+        &extents,
+        &super::values(Type::F32, n, 71),
+    )
+    .output("tiles", Type::F32, (4 * height * width) as usize)
+}
+
+/// Two panels of a swizzled tile, read element by element.
+fn swizzled<T: Element>(swizzle: Swizzle) -> Trial {
+    let (ty, dtype) = (T::Reg::TYPE, T::DTYPE);
+    let inner = swizzle.span().unwrap_or(64) / dtype.bytes() as u32;
+    let decl = TensorMapDecl {
+        dtype,
+        tile: vec![inner, 16],
+        swizzle,
+        mode: MapMode::Tiled,
+    };
+    let panels = if swizzle == Swizzle::None { 1 } else { 2 };
+    let span = swizzle.span().unwrap_or(0);
+    let kernel = super::kernel(&format!("swizzle_{dtype}_{span}"), |k| {
+        let map = k.tensor_map("x", decl.clone());
+        let (to, out) = (k.tensor_map("to", decl.clone()), k.pointer::<T>("tile"));
+        let t = k
+            .tile::<T>("t", 16, panels * inner)
+            .swizzle(swizzle)
+            .declare();
+        let full = k.barrier("full", 1).count(1);
+        k.role("all").warps(1).body(|| {
+            let panel = |i: u32| t.whole().slice(0..16, i * inner..(i + 1) * inner);
+            elect(|| {
+                full.at(0).arrive_expect(panels * map.bytes());
+                for i in 0..panels {
+                    map.load(panel(i), [i * inner, 3], full.at(0));
+                }
+            });
+            full.at(0).wait(0);
+            keep(t.whole(), out, 0u32.reg());
+            elect(|| {
+                for i in 0..panels {
+                    to.store(panel(i), [i * inner, 1]);
+                }
+                bulk_commit();
+                bulk_wait(0);
+            });
+        });
+    });
+    let extents = [u64::from(panels * inner), 18];
+    let n = elements(&extents);
+    Trial::new(
+        format!("tensor copies, {dtype} swizzled by {span}"),
+        &["tensor_load", "tensor_store"],
+        kernel,
+    )
+    .input_map(decl.clone(), &extents, &super::values(ty, n, 72))
+    .changed_map("tensor", ty, decl, &extents, &super::values(ty, n, 73))
+    .output("tile", ty, (16 * panels * inner) as usize)
+}
+
+/// Every second row, every third plane.
+fn stepped() -> Trial {
+    let decl = TensorMapDecl {
+        dtype: DType::U32,
+        tile: vec![16, 4, 2],
+        swizzle: Swizzle::None,
+        mode: MapMode::Stepped {
+            steps: vec![1, 2, 3],
+        },
+    };
+    let kernel = super::kernel("stepped", |k| {
+        let map = k.tensor_map("x", decl.clone());
+        let out = k.pointer::<u32>("tile");
+        let t = k.tile::<u32>("t", 8, 16).plain().stages(2).declare();
+        let full = k.barrier("full", 2).count(1);
+        k.role("all").warps(1).body(|| {
+            elect(|| {
+                for (i, at) in (0u32..).zip([[0, 0, 0], [4, 3, -3]]) {
+                    full.at(i).arrive_expect(map.bytes());
+                    map.load(t.stage(i), at, full.at(i));
+                }
+            });
+            for i in 0..2u32 {
+                full.at(i).wait(0);
+                keep(t.stage(i), out, (i * 128).reg());
+            }
+        });
+    });
+    let extents = [20, 9, 5];
+    Trial::new("tensor_load, stepped", &["tensor_load"], kernel)
+        .input_map(decl, &extents, &super::words(elements(&extents), 74))
+        .output("tiles", Type::U32, 256)
+}
+
+/// What is loaded through a tf32 map has 13 bits less.
+fn rounded() -> Trial {
+    let decl = TensorMapDecl {
+        swizzle: Swizzle::None,
+        ..TensorMapDecl::tiled(DType::Tf32, [32, 8])
+    };
+    let kernel = super::kernel("rounded", |k| {
+        let map = k.tensor_map("x", decl.clone());
+        let out = k.pointer::<Tf32>("tile");
+        let t = k.tile::<Tf32>("t", 8, 32).plain().declare();
+        let full = k.barrier("full", 1).count(1);
+        k.role("all").warps(1).body(|| {
+            elect(|| {
+                full.at(0).arrive_expect(map.bytes());
+                map.load(t.whole(), [0, 0], full.at(0));
+            });
+            full.at(0).wait(0);
+            keep(t.whole(), out, 0u32.reg());
+        });
+    });
+    Trial::new("tensor_load, tf32", &["tensor_load"], kernel)
+        .input_map(decl, &[32, 8], &super::values(Type::F32, 256, 75))
+        .output("tile", Type::U32, 256)
+}
+
+/// Each CTA of a cluster of two brings half of a tile to both.
+fn multicast() -> Trial {
+    let decl = TensorMapDecl::tiled(DType::Bf16, [64, 8]);
+    let kernel = super::kernel("tensor_multicast", |k| {
+        k.cluster(2, 1, 1);
+        let map = k.tensor_map("x", decl.clone());
+        let out = k.pointer::<bf16>("tiles");
+        let t = k.tile::<bf16>("t", 16, 64).declare();
+        let full = k.barrier("full", 1).count(1);
+        k.role("all").warps(1).body(|| {
+            let rank = cluster_rank();
+            elect(|| full.at(0).arrive_expect(2 * map.bytes()));
+            elect(|| {
+                for from in 0..2u32 {
+                    if_(rank.eq(from), || {
+                        let half = t.whole().slice(from * 8..from * 8 + 8, 0..64);
+                        let both = Some(Operand::Imm(3));
+                        map.load_with(half, [0, from * 8], full.at(0), both, None);
+                    });
+                }
+            });
+            full.at(0).wait_cluster(0);
+            keep(t.whole(), out, rank * 1024);
+        });
+    });
+    Trial::new("tensor_load, multicast", &["tensor_load"], kernel)
+        .input_map(decl, &[64, 16], &super::values(Type::Bf16, 1024, 76))
+        .output("tiles", Type::Bf16, 2048)
+}
+
+/// The corners of a window with padding of half a filter, as convolutions set them.
+fn window<const S: usize>(filter: [u32; S], steps: [u32; S]) -> TensorMapDecl {
+    let pad = filter.map(|f| f as i32 / 2);
+    TensorMapDecl {
+        dtype: DType::Bf16,
+        tile: vec![],
+        swizzle: Swizzle::B32,
+        mode: MapMode::Im2col {
+            lower: pad.map(|p| -p).to_vec(),
+            upper: (filter.iter().zip(pad))
+                .map(|(&f, p)| p - (f as i32 - 1))
+                .collect(),
+            channels: 16,
+            pixels: 11,
+            steps: steps.to_vec(),
+        },
+    }
+}
+
+/// Windows of a convolution, from its first corner and from the middle, at two taps of the filter.
+fn im2col<const R: usize, const S: usize>(
+    extents: [u64; R],
+    filter: [u32; S],
+    steps: [u32; S],
+) -> Trial
+where
+    [i32; R]: Coords<R>,
+{
+    let decl = window(filter, steps);
+    let corner = |from: i32| -> [i32; R] {
+        std::array::from_fn(|i| match i {
+            0 => 8 * from,
+            // On a position of the window, counted from its first corner.
+            i if i <= S => {
+                let low = -(filter[i - 1] as i32 / 2);
+                low + from * steps[i - 1] as i32
+            }
+            _ => from,
+        })
+    };
+    let taps: [[u16; S]; 2] = [[0; S], filter.map(|f| f as u16 - 1)];
+    let kernel = super::kernel(&format!("im2col_{R}d"), |k| {
+        let map = k.tensor_map("x", decl.clone());
+        let out = k.pointer::<bf16>("tiles");
+        let t = k
+            .tile::<bf16>("t", 11, 16)
+            .swizzle(Swizzle::B32)
+            .stages(4)
+            .declare();
+        let full = k.barrier("full", 4).count(1);
+        k.role("all").warps(1).body(|| {
+            let copies = (0u32..).zip([(0, 0), (0, 1), (1, 0), (1, 1)]);
+            elect(|| {
+                for (i, (from, tap)) in copies.clone() {
+                    let (at, tap) = (corner(from), taps[tap]);
+                    map.prefetch_im2col(at, tap, None);
+                    full.at(i).arrive_expect(map.bytes());
+                    map.load_im2col(t.stage(i), at, tap, full.at(i));
+                }
+            });
+            for (i, _) in copies {
+                full.at(i).wait(0);
+                keep(t.stage(i), out, (i * 176).reg());
+            }
+        });
+    });
+    Trial::new(
+        format!("tensor_load, im2col of rank {R}"),
+        &["tensor_load", "tensor_prefetch_box"],
+        kernel,
+    )
+    .input_map(
+        decl,
+        &extents,
+        &super::values(Type::Bf16, elements(&extents), 77),
+    )
+    .output("tiles", Type::Bf16, 4 * 176)
+}
+
+/// A tile of pixels scattered over a window, as far as the tensor goes.
+fn im2col_store() -> Trial {
+    let decl = TensorMapDecl {
+        dtype: DType::Bf16,
+        tile: vec![],
+        swizzle: Swizzle::None,
+        mode: MapMode::Im2col {
+            lower: vec![-1, 0],
+            upper: vec![0, 0],
+            channels: 8,
+            pixels: 13,
+            steps: vec![2, 1],
+        },
+    };
+    let kernel = super::kernel("im2col_store", |k| {
+        let (x, map) = (k.pointer::<bf16>("x"), k.tensor_map("to", decl.clone()));
+        let t = k.tile::<bf16>("t", 13, 8).plain().declare();
+        let full = k.barrier("full", 1).count(1);
+        k.role("all").warps(1).body(|| {
+            elect(|| {
+                full.at(0).arrive_expect(208u32);
+                bulk_load(t.whole(), x.address(0u32), 208u32, full.at(0));
+                full.at(0).wait(0);
+                map.store_im2col(t.whole(), [0, -1, 1, 0]);
+                bulk_commit();
+                bulk_wait(0);
+            });
+        });
+    });
+    let extents = [8, 5, 4, 2];
+    let n = elements(&extents);
+    Trial::new("tensor_store, im2col", &["tensor_store"], kernel)
+        .input(&super::values(Type::Bf16, 104, 78))
+        .changed_map(
+            "tensor",
+            Type::Bf16,
+            decl,
+            &extents,
+            &super::values(Type::Bf16, n, 79),
+        )
+}

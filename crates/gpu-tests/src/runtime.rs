@@ -1,0 +1,290 @@
+//! What the runtime promises, on a real device.
+
+use crate::child::Answer;
+use crate::gpu::{self, context};
+use crate::trial::Trial;
+use anyhow::{Result, bail, ensure};
+use warpline::cuda::{Buffer, Stream};
+use warpline::gpu::promises;
+use warpline::{Device, Ready, RunOptions, prepare};
+use warpline_ir::build::*;
+use warpline_ir::{BuildErrors, DType, Kernel, Target};
+use warpline_kernels::vector_add::{Choice, Float, Form, Problem, VectorAdd};
+use warpline_kernels::{
+    AnyWork, Bound, Cost, FamilyError, HostTensor, Plan, PlanArg, Step, TensorSpec, Work,
+};
+
+/// A case: its name, and what must hold.
+type Case = (&'static str, fn(&Device) -> Result<Answer>);
+
+/// What the runtime's own promises leave to try.
+const CASES: [Case; 4] = [
+    ("two-threads", threads),
+    ("out-of-memory", out_of_memory),
+    ("dependent-launch", dependent),
+    ("trap", trapped),
+];
+
+/// The names of all cases: the runtime's promises, and what is left.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    let promises = promises::ALL.iter().map(|(name, _)| *name);
+    promises.chain(CASES.iter().map(|(name, _)| *name))
+}
+
+/// Runs a case by its name.
+pub fn run(name: &str, device: &Device) -> Result<Answer> {
+    let promise = promises::ALL.iter().find(|(known, _)| *known == name);
+    let case = CASES.iter().find(|(known, _)| *known == name);
+    match (promise, case) {
+        (Some((_, promise)), _) => Ok(said(promise(device).map_err(anyhow::Error::msg)?)),
+        (_, Some((_, case))) => case(device),
+        _ => bail!("there is no runtime test {name:?}"),
+    }
+}
+
+/// It holds, and this is worth telling.
+fn said(note: impl Into<String>) -> Answer {
+    Answer {
+        note: Some(note.into()),
+        ..Answer::default()
+    }
+}
+
+fn vector_add(n: u64, form: Form, target: &Target) -> Result<Work<VectorAdd>> {
+    let choice = Choice {
+        form: Some(form),
+        ..Choice::default()
+    };
+    let dtype = Float::F32;
+    Ok(Work::new(Problem { n, dtype }, &choice, target)?)
+}
+
+/// A plan on a device, with buffers of its own.
+struct Loaded {
+    ready: Ready,
+    stream: Stream,
+    _inputs: Vec<Buffer>,
+    outputs: Vec<Buffer>,
+    _workspace: Buffer,
+    bound: Bound,
+}
+
+impl Loaded {
+    fn new(work: &dyn AnyWork, device: &Device) -> Result<Self> {
+        let context = context(device)?;
+        let prepared = prepare(work, &device.target())?;
+        let ready = prepared.load(device)?;
+        let stream = Stream::new(context)?;
+        let inputs = (work.inputs(1).iter())
+            .map(|t| Buffer::from_host(context, &t.data, &stream))
+            .collect::<Result<Vec<_>, _>>()?;
+        let outputs = (work.outputs().iter())
+            .map(|spec| Buffer::alloc(context, spec.bytes()))
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut workspace = Buffer::alloc(context, prepared.workspace as usize)?;
+        workspace.fill(0, &stream)?;
+        stream.synchronize()?;
+        let addresses = |all: &[Buffer]| all.iter().map(Buffer::address).collect();
+        let bound = Bound {
+            inputs: addresses(&inputs),
+            outputs: addresses(&outputs),
+            workspace: workspace.address(),
+        };
+        Ok(Self {
+            ready,
+            stream,
+            _inputs: inputs,
+            outputs,
+            _workspace: workspace,
+            bound,
+        })
+    }
+
+    /// Holds every output against the reference for these inputs.
+    fn check(&self, work: &dyn AnyWork, inputs: &[HostTensor]) -> Result<()> {
+        let outputs = work.outputs().into_iter().zip(&self.outputs);
+        for ((spec, buffer), reference) in outputs.zip(work.reference(inputs)) {
+            let mut data = vec![0; buffer.len()];
+            buffer.read(0, &mut data, &self.stream)?;
+            let got = HostTensor { spec, data };
+            for (i, (x, (y, bound))) in got.values().zip(reference).enumerate() {
+                ensure!((x - y).abs() <= bound, "element {i} is {x}, not {y}");
+            }
+        }
+        Ok(())
+    }
+}
+
+fn threads(device: &Device) -> Result<Answer> {
+    let one = |form| -> Result<()> {
+        let work = vector_add(50_021, form, &device.target())?;
+        let mut loaded = Loaded::new(&work, device)?;
+        let inputs = work.inputs(1);
+        for _ in 0..50 {
+            for buffer in &mut loaded.outputs {
+                buffer.fill(0xff, &loaded.stream)?;
+            }
+            loaded.ready.launch(&loaded.stream, &loaded.bound)?;
+            loaded.stream.synchronize()?;
+            loaded.check(&work, &inputs)?;
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let both = [Form::Specialized, Form::GridStride].map(|form| scope.spawn(move || one(form)));
+        for thread in both {
+            match thread.join() {
+                Ok(done) => done?,
+                Err(_) => bail!("a thread panicked"),
+            }
+        }
+        Ok(said("50 launches each"))
+    })
+}
+
+fn out_of_memory(device: &Device) -> Result<Answer> {
+    let context = context(device)?;
+    let (free, total) = context.memory()?;
+    let error = match Buffer::alloc(context, total as usize) {
+        Ok(_) => bail!("{total} bytes were given, of which {free} were free"),
+        Err(error) => error,
+    };
+    let sentence = error.to_string();
+    ensure!(
+        sentence.contains(&total.to_string()),
+        "the sentence does not name the {total} bytes: {sentence}"
+    );
+    let work = vector_add(10_000, Form::Specialized, &device.target())?;
+    let outcome = warpline::run(&work, device, &RunOptions::default())?;
+    ensure!(outcome.passed(), "the next run is wrong");
+    Ok(said(sentence))
+}
+
+/// Two kernels, of which the second may start before the first has ended.
+struct Chain;
+
+/// Elements of the chain, and CTAs of its kernels.
+const CHAIN: u32 = 1 << 16;
+const CTAS: u32 = 64;
+
+impl Chain {
+    fn kernel(
+        name: &str,
+        prelude: fn(),
+        change: fn(Reg<u32>) -> Reg<u32>,
+    ) -> Result<Kernel, BuildErrors> {
+        Kernel::build(name, |k| {
+            let (x, y) = (k.pointer::<u32>("x"), k.pointer::<u32>("y"));
+            k.role("all").warps(4).body(|| {
+                prelude();
+                let first = cta_id() * (CHAIN / CTAS) + thread_id();
+                steps(CHAIN / CTAS / 128).each(|i| {
+                    let at = first + i * 128;
+                    y.store(at, change(x.load(at)));
+                });
+            });
+        })
+    }
+}
+
+impl AnyWork for Chain {
+    fn family(&self) -> &'static str {
+        "chain"
+    }
+    fn problem(&self) -> serde_json::Value {
+        serde_json::json!({ "n": CHAIN })
+    }
+    fn config(&self) -> serde_json::Value {
+        serde_json::json!({})
+    }
+    fn plan(&self, _: &Target) -> Result<Plan, FamilyError> {
+        use warpline_kernels::Buffer;
+        let pointer = |buffer| PlanArg::Pointer(buffer, 0);
+        let (x, mid, y) = (Buffer::Input(0), Buffer::Workspace, Buffer::Output(0));
+        // The first lets the second start at once, and writes only then.
+        let first = Self::kernel("chain_first", launch_dependents, |x| x + 1)?;
+        let second = Self::kernel("chain_second", wait_prerequisites, |x| x * 3)?;
+        let grid = [CTAS, 1, 1];
+        Ok(Plan {
+            steps: vec![
+                Step::new(first, grid, vec![pointer(x), pointer(mid)]),
+                Step::new(second, grid, vec![pointer(mid), pointer(y)]).dependent(),
+            ],
+            workspace: u64::from(CHAIN) * 4,
+        })
+    }
+    fn cost(&self) -> Cost {
+        Cost {
+            flops: 0.0,
+            bytes: f64::from(CHAIN) * 8.0,
+        }
+    }
+    fn inputs(&self, seed: u64) -> Vec<HostTensor> {
+        let values = (0..CHAIN).map(|i| f64::from(i ^ seed as u32));
+        vec![HostTensor::round(self.spec("x"), values)]
+    }
+    fn outputs(&self) -> Vec<TensorSpec> {
+        vec![self.spec("y")]
+    }
+    fn reference(&self, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
+        let change = |x: f64| ((x + 1.0) * 3.0, 0.0);
+        inputs
+            .iter()
+            .map(|t| t.values().map(change).collect())
+            .collect()
+    }
+}
+
+impl Chain {
+    fn spec(&self, name: &'static str) -> TensorSpec {
+        TensorSpec {
+            name,
+            dtype: DType::U32,
+            shape: vec![CHAIN as usize],
+        }
+    }
+}
+
+fn dependent(device: &Device) -> Result<Answer> {
+    let mut options = RunOptions::default();
+    options.repeat = std::num::NonZeroU32::new(50);
+    let outcome = warpline::run(&Chain, device, &options)?;
+    ensure!(
+        outcome.passed() && outcome.same_bits,
+        "{:?}",
+        outcome.outputs
+    );
+    Ok(said(format!(
+        "51 runs, {:.1} µs",
+        outcome.times.median_s * 1e6
+    )))
+}
+
+/// A trap ends the launch with an error, and the context with it.
+fn trapped(device: &Device) -> Result<Answer> {
+    let kernel = Kernel::build("trapped", |k| {
+        let x = k.pointer::<u32>("x");
+        k.role("all")
+            .warps(1)
+            .body(|| if_(x.load(lane_id()).eq(7u32), trap));
+    })?;
+    let trial = Trial::new("trapped", &["trap"], kernel).input(&[7u32; 32]);
+    match gpu::run(&trial, device) {
+        Ok(_) => bail!("a kernel that trapped ended well"),
+        Err(error) => Ok(Answer {
+            dead: true,
+            ..said(error.to_string())
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_chain_is_right_on_the_simulator() {
+        let outcome = warpline::run(&Chain, &Device::cpu(), &RunOptions::default()).unwrap();
+        assert!(outcome.passed(), "{:?}", outcome.outputs);
+    }
+}

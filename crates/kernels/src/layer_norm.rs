@@ -1,0 +1,137 @@
+//! `y = (x - mean) / √(variance + eps) · weight + bias` over each row.
+
+use crate::error::FamilyError;
+use crate::rows::{Given, Held, RowOp, Rows, Stat, positive_eps};
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use warpline_ir::build::*;
+
+/// The family.
+pub type LayerNorm = Rows<Op>;
+
+/// See [`LayerNorm`].
+#[derive(Clone, Copy, Debug)]
+pub struct Op;
+
+/// The family's own part of the problem.
+#[derive(Clone, PartialEq, Debug, Args, Serialize)]
+pub struct Options {
+    /// Added to the variance
+    #[arg(long, value_name = "NUMBER")]
+    pub eps: f64,
+    /// Which vectors scale and shift each column
+    #[arg(long)]
+    pub affine: Affine,
+}
+
+/// Which vectors scale and shift each column.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Affine {
+    /// Neither
+    None,
+    /// A weight
+    Weight,
+    /// A weight and a bias
+    WeightBias,
+}
+
+/// The record of a part of a row: how many values, their mean and the sum of
+/// squares about it, and the base that values and mean are taken against.
+///
+/// The base is a value of the row, so the mean of what is kept is of the size
+/// of the spread and not of the values: a large mean costs no digits. Sums of
+/// squares are always about the part's own mean (Chan's merge).
+impl RowOp for Op {
+    const NAME: &'static str = "layer-norm";
+    const ABOUT: &'static str = "y = (x - mean) / √(variance + eps) · weight + bias, row by row";
+    const NOTHING: &'static [f32] = &[0.0, 0.0, 0.0, 0.0];
+    const SYMMETRIC: bool = false;
+    const FLOPS: f64 = 8.0;
+    type Options = Options;
+
+    fn default_options() -> Options {
+        Options {
+            eps: 1e-5,
+            affine: Affine::WeightBias,
+        }
+    }
+
+    fn other_options() -> Vec<Options> {
+        let options = |affine| Options { eps: 0.5, affine };
+        vec![options(Affine::None), options(Affine::Weight)]
+    }
+
+    fn check(options: &Options) -> Result<(), FamilyError> {
+        positive_eps(options.eps)
+    }
+
+    fn vectors(options: &Options) -> &'static [&'static str] {
+        match options.affine {
+            Affine::None => &[],
+            Affine::Weight => &["weight"],
+            Affine::WeightBias => &["weight", "bias"],
+        }
+    }
+
+    fn scalars(options: &Options) -> Vec<(&'static str, f32)> {
+        vec![("eps", options.eps as f32)]
+    }
+
+    fn reference(options: &Options, x: &[f64], vectors: &[Vec<f64>]) -> Vec<(f64, f64)> {
+        let n = x.len() as f64;
+        let mean = x.iter().sum::<f64>() / n;
+        let variance = x.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n;
+        let r = 1.0 / (variance + f64::from(options.eps as f32)).sqrt();
+        let column = |(i, x): (usize, &f64)| {
+            let w = vectors.first().map_or(1.0, |w| w[i]);
+            let b = vectors.get(1).map_or(0.0, |b| b[i]);
+            let normal = (x - mean) * r;
+            (normal * w + b, w.abs() * (normal.abs() + 1.0) + b.abs())
+        };
+        x.iter().enumerate().map(column).collect()
+    }
+
+    fn base(held: &Held) -> Reg<f32> {
+        held.units[0][0]
+    }
+
+    fn keep(base: Reg<f32>, x: Reg<f32>) -> Reg<f32> {
+        x - base
+    }
+
+    fn measure(base: Reg<f32>, kept: &Held) -> Stat {
+        let count = kept.count();
+        let mean = kept.sum(|x| x) * recip(count.max(1.0));
+        let squares = kept.sum(|x| (x - mean) * (x - mean));
+        vec![count, mean, squares, base]
+    }
+
+    fn merge(a: &Stat, b: &Stat) -> Stat {
+        let count = a[0] + b[0];
+        let share = b[0] * recip(count.max(1.0));
+        let apart = (b[3] - a[3]) + (b[1] - a[1]);
+        let mean = apart.fma(share, a[1]);
+        let squares = (apart * apart * a[0]).fma(share, a[2] + b[2]);
+        vec![count, mean, squares, a[3]]
+    }
+
+    fn base_of(total: &Stat) -> Reg<f32> {
+        total[3]
+    }
+
+    fn factors(total: &Stat, base: Reg<f32>, given: &Given) -> Vec<Reg<f32>> {
+        let mean = (total[3] - base) + total[1];
+        let variance = total[2] * recip(given.cols);
+        vec![mean, rsqrt(variance + given.scalars[0])]
+    }
+
+    fn output(factors: &[Reg<f32>], kept: Reg<f32>, vectors: &[Reg<f32>]) -> Reg<f32> {
+        let normal = (kept - factors[0]) * factors[1];
+        match vectors {
+            [w, b] => normal.fma(*w, *b),
+            [w] => normal * *w,
+            _ => normal,
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Families over the rows of a matrix: softmax, layer-norm, rms-norm.
+//!
+//! A row is held in registers by the threads of a sub-warp, of some warps, or
+//! of a cluster of CTAs, so that each element is read once and written once;
+//! their records meet in shared memory. A family states what it measures and
+//! writes ([`RowOp`]); all else is here.
+//!
+//! | where | what |
+//! |---|---|
+//! | [`op`] | what a family states |
+//! | `problem`, `config` | what is asked; how rows are dealt to threads, and the rule that chooses |
+//! | `seat` | which units of which row a thread holds |
+//! | `cell`, `raw` | units in memory and as fp32 registers |
+//! | `meet` | records of lanes, warps and CTAs come together |
+//! | `line` | the forms that hold a row |
+//! | `sweeps` | the form for rows that no cluster holds |
+
+mod cell;
+mod config;
+mod line;
+mod meet;
+pub mod op;
+mod problem;
+mod raw;
+mod seat;
+mod sweeps;
+mod table;
+
+pub use config::{Choice, Config, Form};
+pub use op::{Given, Held, RowOp, Stat};
+pub use problem::Problem;
+
+use crate::error::FamilyError;
+use crate::family::{Case, Cost, Family, Period, Place};
+use crate::float::Float;
+use crate::numbers::{Random, half_ulp};
+use crate::plan::{Buffer, Plan, PlanArg, Step};
+use crate::tensor::{HostTensor, TensorSpec};
+use half::{bf16, f16};
+use std::marker::PhantomData;
+use warpline_ir::{Target, Type};
+
+/// The family of an operation on rows.
+#[derive(Clone, Copy, Debug)]
+pub struct Rows<K>(PhantomData<K>);
+
+impl<K: RowOp> Rows<K> {
+    /// The family as a value.
+    pub const NEW: Self = Self(PhantomData);
+}
+
+impl<K: RowOp> Family for Rows<K> {
+    type Problem = Problem<K::Options>;
+    type Choice = Choice;
+    type Config = Config;
+
+    const NAME: &'static str = K::NAME;
+    const ABOUT: &'static str = K::ABOUT;
+
+    fn default_problem(place: Place) -> Self::Problem {
+        let (rows, dtype) = match place {
+            Place::Cpu => (64, Float::F32),
+            Place::Gpu => (16384, Float::Bf16),
+        };
+        Problem::dense(rows, 4096, dtype, K::default_options())
+    }
+
+    fn check(p: &Self::Problem) -> Result<(), FamilyError> {
+        p.shape()?;
+        K::check(&p.options)
+    }
+
+    fn config(p: &Self::Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
+        let weights = K::vectors(&p.options).len();
+        Config::new(&p.shape()?, weights, choice, target)
+    }
+
+    fn candidates(p: &Self::Problem, target: &Target) -> Vec<Config> {
+        match p.shape() {
+            Ok(shape) => config::candidates(&shape, K::vectors(&p.options).len(), target),
+            Err(_) => Vec::new(),
+        }
+    }
+
+    fn plan(p: &Self::Problem, c: &Config, _: &Target) -> Result<Plan, FamilyError> {
+        let shape = p.shape()?;
+        let kernel = match p.dtype {
+            Float::F32 => line::build::<K, f32>(c, &p.options),
+            Float::F16 => line::build::<K, f16>(c, &p.options),
+            Float::Bf16 => line::build::<K, bf16>(c, &p.options),
+        }?;
+        let number = |n: u64| PlanArg::Scalar(Type::U32, n);
+        let mut args = vec![
+            number(shape.rows),
+            number(shape.cols),
+            number(shape.x_stride),
+            number(shape.y_stride),
+            PlanArg::Pointer(Buffer::Input(0), 0),
+            PlanArg::Pointer(Buffer::Output(0), 0),
+        ];
+        let vectors = K::vectors(&p.options).len();
+        args.extend((1..=vectors).map(|i| PlanArg::Pointer(Buffer::Input(i), 0)));
+        args.extend(
+            K::scalars(&p.options)
+                .into_iter()
+                .map(|(_, x)| PlanArg::Scalar(Type::F32, u64::from(x.to_bits()))),
+        );
+        if c.has_queue() {
+            args.push(PlanArg::Pointer(Buffer::Workspace, 0));
+        }
+        Ok(Plan {
+            steps: vec![Step::new(kernel, [c.ctas, 1, 1], args)],
+            // The queue's two words.
+            workspace: if c.has_queue() { 8 } else { 0 },
+        })
+    }
+
+    fn cost(p: &Self::Problem) -> Cost {
+        let elements = p.rows as f64 * p.cols as f64;
+        let vectors = K::vectors(&p.options).len() as f64 * p.cols as f64;
+        Cost {
+            flops: K::FLOPS * elements,
+            bytes: (2.0 * elements + vectors) * p.dtype.dtype().bytes() as f64,
+        }
+    }
+
+    fn inputs(p: &Self::Problem, seed: u64) -> Vec<HostTensor> {
+        let mut random = Random::new(seed);
+        let draw = |spec: TensorSpec| {
+            let len = spec.elements();
+            HostTensor::round(spec, (0..len).map(|_| random.normal()))
+        };
+        input_specs::<K>(p).into_iter().map(draw).collect()
+    }
+
+    fn outputs(p: &Self::Problem) -> Vec<TensorSpec> {
+        let outputs = p.shape().map(|s| vec![s.matrix("y", s.y_stride)]);
+        outputs.unwrap_or_default()
+    }
+
+    fn reference(p: &Self::Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
+        let Ok(shape) = p.shape() else {
+            return Vec::new();
+        };
+        let (cols, dtype) = (shape.cols as usize, p.dtype.dtype());
+        let vectors: Vec<Vec<f64>> = inputs[1..].iter().map(|v| v.values().collect()).collect();
+        let x: Vec<f64> = inputs[0].values().collect();
+        let mut y = Vec::with_capacity((shape.rows * shape.y_stride) as usize);
+        for row in x.chunks(shape.x_stride as usize) {
+            let values = K::reference(&p.options, &row[..cols], &vectors);
+            // One ulp of the output, and what fp32 loses on the way.
+            let bound = |(v, scale): (f64, f64)| (v, 2.0 * half_ulp(dtype, v) + 1e-6 * scale);
+            y.extend(values.into_iter().map(bound));
+            // What lies between the rows stays as it was.
+            y.extend((cols..shape.y_stride as usize).map(|_| crate::UNTOUCHED));
+        }
+        vec![y]
+    }
+
+    fn cases() -> Vec<Case<Self::Problem, Choice>> {
+        table::cases::<K>()
+    }
+
+    fn bench() -> Vec<(&'static str, Self::Problem)> {
+        let shapes = [
+            (32768, 1024),
+            (32768, 4096),
+            (16384, 8192),
+            (8192, 32768),
+            (4096, 131072),
+        ];
+        let mut problems = Vec::new();
+        for dtype in [Float::Bf16, Float::F32] {
+            for (rows, cols) in shapes {
+                let problem = Problem::dense(rows, cols, dtype, K::default_options());
+                problems.push(("memory", problem));
+            }
+        }
+        problems
+    }
+
+    fn period(p: &Self::Problem) -> Option<Period<Self::Problem>> {
+        // Rows are computed alone: a few of them, over and over.
+        let few = ((1 << 21) / p.cols.max(1)).clamp(1, p.rows.max(1));
+        let problem = Problem {
+            rows: few,
+            ..p.clone()
+        };
+        Some(Period {
+            problem,
+            inputs: input_specs::<K>(p),
+        })
+    }
+}
+
+/// The matrix, and the vectors that every row meets.
+fn input_specs<K: RowOp>(p: &Problem<K::Options>) -> Vec<TensorSpec> {
+    let Ok(shape) = p.shape() else {
+        return Vec::new();
+    };
+    let vector = |name: &&'static str| TensorSpec {
+        name,
+        dtype: p.dtype.dtype(),
+        shape: vec![shape.cols as usize],
+    };
+    let mut specs = vec![shape.matrix("x", shape.x_stride)];
+    specs.extend(K::vectors(&p.options).iter().map(vector));
+    specs
+}
+
+/// Refuses an eps that would not keep a root from zero.
+pub(crate) fn positive_eps(eps: f64) -> Result<(), FamilyError> {
+    if (eps as f32).is_finite() && eps >= 0.0 {
+        return Ok(());
+    }
+    Err(FamilyError::Problem(format!(
+        "--eps is a finite number that is not negative, not {eps}"
+    )))
+}

@@ -1,0 +1,150 @@
+//! What a family over rows states: how values are kept, measured and written.
+
+use clap::Args;
+use serde::Serialize;
+use std::fmt::Debug;
+use warpline_ir::build::*;
+
+use crate::error::FamilyError;
+
+/// The values of a row that one thread holds, in units that are loaded and stored at once.
+#[derive(Clone)]
+pub struct Held {
+    /// The values, by unit.
+    pub units: Vec<Vec<Reg<f32>>>,
+    /// Where a unit may lie past the row's end: whether it does not.
+    pub inside: Vec<Option<Reg<bool>>>,
+}
+
+impl Held {
+    /// The same units with other values.
+    #[track_caller]
+    pub fn map(&self, f: impl Fn(Reg<f32>) -> Reg<f32>) -> Self {
+        let unit = |u: &Vec<Reg<f32>>| u.iter().map(|&x| f(x)).collect();
+        Self {
+            units: self.units.iter().map(unit).collect(),
+            inside: self.inside.clone(),
+        }
+    }
+
+    /// The sum of `f` over what is inside the row.
+    #[track_caller]
+    pub fn sum(&self, f: impl Fn(Reg<f32>) -> Reg<f32>) -> Reg<f32> {
+        self.fold(0.0, f, |a, b| a + b)
+    }
+
+    /// The greatest value inside the row; -∞ if there is none.
+    #[track_caller]
+    pub fn max(&self) -> Reg<f32> {
+        self.fold(f32::NEG_INFINITY, |x| x, |a, b| a.max(b))
+    }
+
+    /// How many values are inside the row.
+    #[track_caller]
+    pub fn count(&self) -> Reg<f32> {
+        let mut fixed = 0.0;
+        let mut counted: Option<Reg<f32>> = None;
+        for (unit, inside) in self.units.iter().zip(&self.inside) {
+            let len = unit.len() as f32;
+            match inside {
+                None => fixed += len,
+                Some(p) => {
+                    let n = select(*p, len, 0.0f32);
+                    counted = Some(counted.map_or(n, |c| c + n));
+                }
+            }
+        }
+        counted.map_or_else(|| fixed.reg(), |c| c + fixed)
+    }
+
+    /// Combines `f` of all values, as a tree inside each unit.
+    #[track_caller]
+    fn fold(
+        &self,
+        none: f32,
+        f: impl Fn(Reg<f32>) -> Reg<f32>,
+        join: impl Fn(Reg<f32>, Reg<f32>) -> Reg<f32>,
+    ) -> Reg<f32> {
+        let unit = |(unit, inside): (&Vec<Reg<f32>>, &Option<Reg<bool>>)| {
+            let mut level: Vec<Reg<f32>> = unit.iter().map(|&x| f(x)).collect();
+            while level.len() > 1 {
+                let pair = |p: &[Reg<f32>]| match p {
+                    [a, b] => join(*a, *b),
+                    _ => p[0],
+                };
+                level = level.chunks(2).map(pair).collect();
+            }
+            match inside {
+                None => level[0],
+                Some(p) => select(*p, level[0], none),
+            }
+        };
+        let mut parts = self.units.iter().zip(&self.inside).map(unit);
+        let first = parts.next();
+        match first {
+            None => none.reg(),
+            Some(first) => parts.fold(first, &join),
+        }
+    }
+}
+
+/// What is known of a row besides its values.
+#[derive(Clone)]
+pub struct Given {
+    /// How many columns.
+    pub cols: Reg<f32>,
+    /// The family's own numbers ([`RowOp::scalars`]).
+    pub scalars: Vec<Reg<f32>>,
+}
+
+/// A record of what was measured: as many numbers as [`RowOp::NOTHING`].
+pub type Stat = Vec<Reg<f32>>;
+
+/// A family over rows.
+///
+/// Each thread holds some values of a row. It takes a **base** from them,
+/// keeps the values against it, and measures what it keeps in a record.
+/// Records of threads, warps and CTAs merge; from the record of the whole row
+/// follow a few factors, and every kept value becomes an output.
+pub trait RowOp: Send + Sync + 'static {
+    /// The family's name.
+    const NAME: &'static str;
+    /// What it computes, in one line.
+    const ABOUT: &'static str;
+    /// The record of no values: 1, 2 or 4 numbers.
+    const NOTHING: &'static [f32];
+    /// Does [`merge`](Self::merge) give the same bits both ways round?
+    const SYMMETRIC: bool;
+    /// The family's own part of the problem.
+    type Options: Args + Serialize + Clone + Debug + PartialEq + Send + Sync;
+
+    /// What is asked where nothing is said.
+    fn default_options() -> Self::Options;
+    /// Other options that the test table tries.
+    fn other_options() -> Vec<Self::Options>;
+    /// Refuses options that have no meaning.
+    fn check(options: &Self::Options) -> Result<(), FamilyError>;
+    /// The names of the vectors, as long as a row, that every row meets.
+    fn vectors(options: &Self::Options) -> &'static [&'static str];
+    /// The names and values of the family's own numbers.
+    fn scalars(options: &Self::Options) -> Vec<(&'static str, f32)>;
+    /// One row in float64: every value and the scale of its fp32 error.
+    fn reference(options: &Self::Options, x: &[f64], vectors: &[Vec<f64>]) -> Vec<(f64, f64)>;
+    /// Floating-point operations for one value.
+    const FLOPS: f64;
+
+    /// What the values are kept against.
+    fn base(held: &Held) -> Reg<f32>;
+    /// A value kept against a base.
+    fn keep(base: Reg<f32>, x: Reg<f32>) -> Reg<f32>;
+    /// The record of kept values.
+    fn measure(base: Reg<f32>, kept: &Held) -> Stat;
+    /// The record of two parts of a row.
+    fn merge(a: &Stat, b: &Stat) -> Stat;
+    /// The base of a record, for values that are kept again.
+    fn base_of(total: &Stat) -> Reg<f32>;
+    /// The factors of a whole row, for values kept against `base`.
+    fn factors(total: &Stat, base: Reg<f32>, given: &Given) -> Vec<Reg<f32>>;
+    /// An output from a kept value and its elements of the vectors.
+    fn output(factors: &[Reg<f32>], kept: Reg<f32>, vectors: &[Reg<f32>]) -> Reg<f32>;
+}

@@ -1,0 +1,152 @@
+//! What is asked of a family over rows.
+
+use crate::error::FamilyError;
+use crate::float::Float;
+use crate::tensor::TensorSpec;
+use clap::Args;
+use serde::Serialize;
+
+/// What is asked: a matrix, and the family's own options.
+#[derive(Clone, PartialEq, Debug, Args, Serialize)]
+pub struct Problem<O: Args> {
+    /// Rows of the matrix
+    #[arg(long, value_name = "COUNT")]
+    pub rows: u64,
+    /// Elements of each row
+    #[arg(long, value_name = "COUNT")]
+    pub cols: u64,
+    /// Element type
+    #[arg(long)]
+    pub dtype: Float,
+    /// Elements from one row of x to the next; dense rows where not given
+    #[arg(long, value_name = "ELEMENTS", allow_negative_numbers = true)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub x_stride: Option<i64>,
+    /// Elements from one row of y to the next; dense rows where not given
+    #[arg(long, value_name = "ELEMENTS", allow_negative_numbers = true)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub y_stride: Option<i64>,
+    /// The family's own options.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub options: O,
+}
+
+/// A matrix in and a matrix out, both legal.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Shape {
+    pub(super) rows: u64,
+    pub(super) cols: u64,
+    pub(super) dtype: Float,
+    pub(super) x_stride: u64,
+    pub(super) y_stride: u64,
+}
+
+/// The most bytes of a matrix.
+const MOST_BYTES: u64 = 1 << 42;
+
+impl<O: Args> Problem<O> {
+    /// Dense rows.
+    pub fn dense(rows: u64, cols: u64, dtype: Float, options: O) -> Self {
+        Self {
+            rows,
+            cols,
+            dtype,
+            x_stride: None,
+            y_stride: None,
+            options,
+        }
+    }
+
+    /// The matrices, or why there are none.
+    pub(super) fn shape(&self) -> Result<Shape, FamilyError> {
+        let refuse = |text: String| Err(FamilyError::Problem(text));
+        if self.cols == 0 {
+            return refuse("a row has at least 1 element, not 0 (--cols 0)".into());
+        }
+        let most_cols = u64::from(u32::MAX / 2);
+        if self.cols > most_cols {
+            return refuse(format!(
+                "a row has at most {most_cols} elements, not {}",
+                self.cols
+            ));
+        }
+        if self.rows > most_cols {
+            return refuse(format!(
+                "a matrix has at most {most_cols} rows, not {}",
+                self.rows
+            ));
+        }
+        let stride = |name: &str, given: Option<i64>| -> Result<u64, FamilyError> {
+            let stride = given.unwrap_or(self.cols as i64);
+            let text = if stride < 0 {
+                format!(
+                    "rows follow each other upwards, so --{name} is not negative, as {stride} is"
+                )
+            } else if (stride as u64) < self.cols {
+                format!(
+                    "rows must not overlap: --{name} is at least the {} columns, not {stride}",
+                    self.cols
+                )
+            } else if stride > i64::from(u32::MAX) {
+                format!("--{name} is at most {}, not {stride}", u32::MAX)
+            } else {
+                return Ok(stride as u64);
+            };
+            Err(FamilyError::Problem(text))
+        };
+        let shape = Shape {
+            rows: self.rows,
+            cols: self.cols,
+            dtype: self.dtype,
+            x_stride: stride("x-stride", self.x_stride)?,
+            y_stride: stride("y-stride", self.y_stride)?,
+        };
+        let size = self.dtype.dtype().bytes() as u64;
+        let widest = shape.x_stride.max(shape.y_stride);
+        let bytes = self
+            .rows
+            .checked_mul(widest)
+            .and_then(|n| n.checked_mul(size));
+        match bytes {
+            Some(n) if n <= MOST_BYTES => Ok(shape),
+            _ => refuse(format!(
+                "{} rows of {widest} elements are more than the {MOST_BYTES} bytes that a matrix may have",
+                self.rows
+            )),
+        }
+    }
+}
+
+impl Shape {
+    /// Do all rows start and end on 16 bytes?
+    pub(super) fn aligned(&self) -> bool {
+        let size = self.dtype.dtype().bytes() as u64;
+        [self.cols, self.x_stride, self.y_stride]
+            .iter()
+            .all(|n| (n * size).is_multiple_of(16))
+    }
+
+    /// Bytes of a row.
+    pub(super) fn row_bytes(&self) -> u64 {
+        self.cols * self.dtype.dtype().bytes() as u64
+    }
+
+    /// Units of a row: 16 bytes, or single elements.
+    pub(super) fn units(&self, vectors: bool) -> u64 {
+        if vectors {
+            self.row_bytes() / 16
+        } else {
+            self.cols
+        }
+    }
+
+    /// A matrix as it lies in memory: the padding of strided rows is part of it.
+    pub(super) fn matrix(&self, name: &'static str, stride: u64) -> TensorSpec {
+        TensorSpec {
+            name,
+            dtype: self.dtype.dtype(),
+            shape: vec![self.rows as usize, stride as usize],
+        }
+    }
+}

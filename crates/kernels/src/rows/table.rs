@@ -1,0 +1,109 @@
+//! The test table of every family over rows.
+
+use super::config::{Choice, Form};
+use super::op::RowOp;
+use super::problem::Problem;
+use crate::family::Case;
+use crate::float::Float;
+
+/// Small problems that reach every path.
+pub(super) fn cases<K: RowOp>() -> Vec<Case<Problem<K::Options>, Choice>> {
+    let mut cases = Vec::new();
+    let mut add = |rows, cols, dtype, choice: Choice| {
+        let problem = Problem::dense(rows, cols, dtype, K::default_options());
+        cases.push(Case { problem, choice });
+    };
+    let form = |form| Choice {
+        form: Some(form),
+        ..Choice::default()
+    };
+
+    // The rule, at the lengths where it changes its mind, aligned and not.
+    for dtype in Float::ALL {
+        for cols in [1, 2, 7, 8, 31, 33, 64, 100, 257, 1000, 1024] {
+            add(5, cols, dtype, Choice::default());
+        }
+    }
+    // Trips 0, 1, S - 1, S, S + 1, 2 S + 1 of one CTA, and a block that is not full.
+    for f in [Form::DoubleBuffer, Form::Specialized, Form::ThreeRoles] {
+        let stages = if f == Form::DoubleBuffer { 2 } else { 3 };
+        for rows in [0, 1, 2, 3, 4, 5, 7, 8, 15] {
+            let choice = Choice {
+                threads: Some(32),
+                block: Some(2),
+                stages: Some(stages),
+                ctas: Some(1),
+                ..form(f)
+            };
+            add(rows, 520, Float::Bf16, choice);
+        }
+    }
+    // Several warps to a row, several rows at once, whole and ragged.
+    for f in [
+        Form::Direct,
+        Form::DoubleBuffer,
+        Form::Specialized,
+        Form::ThreeRoles,
+    ] {
+        for (threads, block) in [(64, 1), (64, 2), (96, 2), (128, 1)] {
+            for cols in [1024, 1528] {
+                let choice = Choice {
+                    threads: Some(threads),
+                    block: Some(block),
+                    ctas: Some(2),
+                    ..form(f)
+                };
+                add(7, cols, Float::F32, choice);
+            }
+        }
+    }
+    // Clusters, whose CTAs hold parts that differ by one unit.
+    for f in [
+        Form::Direct,
+        Form::DoubleBuffer,
+        Form::Specialized,
+        Form::ThreeRoles,
+    ] {
+        for (cluster, cols) in [(2, 1032), (3, 1032), (4, 4096), (8, 4104)] {
+            let choice = Choice {
+                threads: Some(64),
+                cluster: Some(cluster),
+                ctas: Some(2 * cluster),
+                ..form(f)
+            };
+            add(5, cols, Float::F16, choice);
+        }
+    }
+    let sixteen = Choice {
+        cluster: Some(16),
+        threads: Some(32),
+        ..form(Form::Specialized)
+    };
+    add(3, 4096, Float::Bf16, sixteen);
+    // Two sweeps, aligned and not, shorter and longer than one step of a sweep.
+    for cols in [5, 4096, 4099, 40000] {
+        add(2, cols, Float::Bf16, form(Form::TwoSweeps));
+    }
+    add(2, 20000, Float::F32, form(Form::TwoSweeps));
+
+    // Strides, with and without the alignment that bulk copies need.
+    for (x, y, cols) in [
+        (1040, 1024, 1024),
+        (1024, 1032, 1024),
+        (1025, 1027, 1024),
+        (70, 68, 65),
+    ] {
+        let mut problem = Problem::dense(4, cols, Float::F16, K::default_options());
+        (problem.x_stride, problem.y_stride) = (Some(x), Some(y));
+        let choice = Choice::default();
+        cases.push(Case { problem, choice });
+    }
+    for options in K::other_options() {
+        for cols in [64, 1024, 1001] {
+            let problem = Problem::dense(3, cols, Float::Bf16, options.clone());
+            let choice = Choice::default();
+            cases.push(Case { problem, choice });
+        }
+    }
+    cases
+}

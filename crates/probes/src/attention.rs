@@ -1,0 +1,223 @@
+//! (b) The inner loop of attention: the scores of one block of keys are
+//! multiplied while the values of the block before are.
+
+use crate::probe::{Probe, boxes, dense, number, step, tensor};
+use half::bf16;
+use serde_json::{Value as Json, json};
+use warpline_ir::build::*;
+use warpline_ir::{BuildErrors, DType, Kernel, TensorMapDecl, Type};
+use warpline_kernels::numbers::half_ulp;
+use warpline_kernels::{Buffer, PlanArg, Step, TensorSpec};
+
+/// Queries of a CTA: 64 for each of two warpgroups.
+const QUERIES: u32 = 128;
+/// Keys of a block.
+const KEYS: u32 = 128;
+
+/// Boxes of `rows` rows of one head, 64 columns wide.
+fn of_head(rows: u32) -> TensorMapDecl {
+    let mut decl = boxes(DType::Bf16, 64, rows);
+    decl.tile.push(1);
+    decl
+}
+
+/// `softmax(Q · Kᵀ · scale) · V` for each head, causal: query i sees keys 0 … i.
+///
+/// `scale` is given times log₂ e. There is at least one key.
+// [picture: attention]
+fn attention(d: u32, stages: u32) -> Result<Kernel, BuildErrors> {
+    Kernel::build("attention", |k| {
+        let (keys, scale) = (k.param::<u32>("keys"), k.param::<f32>("scale"));
+        let q = k.tensor_map("q", of_head(QUERIES));
+        let [kt, v] = ["k", "v"].map(|name| k.tensor_map(name, of_head(KEYS)));
+        let out = k.tensor_map("o", of_head(64));
+        let q_ring = k.ring("q", 1, |s| s.tile::<bf16>(QUERIES, d)).shared();
+        let k_ring = k.ring("k", stages, |s| s.tile::<bf16>(KEYS, d)).shared();
+        let v_ring = k.ring("v", stages, |s| s.tile::<bf16>(KEYS, d)).shared();
+        let (first, head) = (cta_id() * QUERIES, cta_id_y());
+        // Blocks are taken from the diagonal down, so only the first one is masked.
+        let blocks = keys.min(first + QUERIES).div_ceil(KEYS);
+
+        k.role("load").warpgroups(1).registers(24).body(|| {
+            elect(|| {
+                let fill = |slot: Slot<Tile<bf16>, Filling>, from: Map, row: Reg<u32>| {
+                    for col in (0..d).step_by(64) {
+                        let panel = slot.slice(0..slot.rows(), col..col + 64);
+                        slot.load(from, panel, (col, row, head));
+                    }
+                    slot.commit();
+                };
+                fill(q_ring.acquire(), q, first);
+                steps(blocks).each(|i| {
+                    let row = (blocks - 1 - i) * KEYS;
+                    fill(k_ring.acquire(), kt, row);
+                    fill(v_ring.acquire(), v, row);
+                });
+            });
+        });
+
+        for (part, who) in (0..).zip(["upper", "lower"]) {
+            let outbox = k.outbox::<bf16>(who, 1, 64, d);
+            k.role(who).warpgroups(1).registers(240).body(|| {
+                let first = first + part * 64;
+                let q_slot = q_ring.wait();
+                let q = q_slot.slice(part * 64..part * 64 + 64, 0..d);
+                let o = Acc::new(64, d);
+
+                // On the diagonal: scores, their maxima, and what they weigh.
+                let keys_slot = k_ring.wait();
+                let s = Acc::new(64, KEYS);
+                s.mma(&q, &keys_slot);
+                let s = s.finish();
+                keys_slot.release();
+                let diagonal = (blocks - 1) * KEYS;
+                let seen = |at: Cell| (diagonal + at.col).lt(keys.min(first + at.row + 1));
+                let s = s.keep(seen, f32::NEG_INFINITY);
+                let max = s.row_max();
+                let p = s.zip_rows(&max, |s, max| exp2((s - max) * scale));
+                let sum = p.row_parts(|x, y| x + y);
+
+                let start = (p.operand::<bf16>(), v_ring.wait(), max, sum);
+                let rest = steps(blocks - 1);
+                let (p, values, _, sum) = rest.fold(start, |_, (p, values, max, sum)| {
+                    let keys_slot = k_ring.wait();
+                    let s = Acc::new(64, KEYS);
+                    s.mma(&q, &keys_slot); // this block's scores,
+                    o.mma(&p, &values.t()); // and beside them the last block's values
+                    let s = s.finish();
+                    keys_slot.release();
+                    let top = max.zip(&s.row_max(), |x, y| x.max(y));
+                    let shrink = max.zip(&top, |old, new| exp2((old - new) * scale));
+                    let p = s.zip_rows(&top, |s, max| exp2((s - max) * scale));
+                    let sum = sum.zip(&shrink, |sum, by| sum * by);
+                    let sum = sum.zip(&p.row_parts(|x, y| x + y), |x, y| x + y);
+                    o.wait();
+                    values.release();
+                    o.rescale(&shrink);
+                    (p.operand(), v_ring.wait(), top, sum)
+                });
+                o.mma(&p, &values.t());
+                let o = o.finish();
+                values.release();
+                q_slot.release();
+                let sum = sum.across(|x, y| x + y);
+                outbox.send(&o.rescale(&sum.map(recip)), out, (0u32, first, head));
+            });
+        }
+    })
+}
+// [end of picture]
+
+pub(crate) struct Attention {
+    heads: u32,
+    queries: u32,
+    keys: u32,
+    d: u32,
+    stages: u32,
+}
+
+impl Probe for Attention {
+    const NAME: &'static str = "attention";
+    fn extents(&self) -> Json {
+        json!({ "heads": self.heads, "queries": self.queries, "keys": self.keys, "d": self.d })
+    }
+    fn step(&self) -> Result<Step, BuildErrors> {
+        let scale = std::f32::consts::LOG2_E / (self.d as f32).sqrt();
+        let map = |rows, buffer, len| dense(of_head(rows), buffer, &[self.d, len, self.heads]);
+        let args = vec![
+            number(self.keys),
+            PlanArg::Scalar(Type::F32, u64::from(scale.to_bits())),
+            map(QUERIES, Buffer::Input(0), self.queries),
+            map(KEYS, Buffer::Input(1), self.keys),
+            map(KEYS, Buffer::Input(2), self.keys),
+            map(64, Buffer::Output(0), self.queries),
+        ];
+        let grid = [self.queries.div_ceil(QUERIES), self.heads, 1];
+        step(attention(self.d, self.stages), grid, args)
+    }
+    fn inputs(&self) -> Vec<TensorSpec> {
+        let of = |name, len| tensor(name, DType::Bf16, &[self.heads, len, self.d]);
+        vec![
+            of("q", self.queries),
+            of("k", self.keys),
+            of("v", self.keys),
+        ]
+    }
+    fn outputs(&self) -> Vec<TensorSpec> {
+        vec![tensor(
+            "o",
+            DType::Bf16,
+            &[self.heads, self.queries, self.d],
+        )]
+    }
+    fn reference(&self, inputs: &[Vec<f64>]) -> Vec<(f64, f64)> {
+        let (d, queries, keys) = (self.d as usize, self.queries as usize, self.keys as usize);
+        let scale = 1.0 / f64::from(self.d).sqrt();
+        let mut out = Vec::new();
+        for row in 0..self.heads as usize * queries {
+            let (head, i) = (row / queries, row % queries);
+            let q = &inputs[0][row * d..][..d];
+            let of = |x: &[f64], j: usize| x[(head * keys + j) * d..][..d].to_vec();
+            let scores: Vec<f64> = (0..keys.min(i + 1))
+                .map(|j| {
+                    of(&inputs[1], j)
+                        .iter()
+                        .zip(q)
+                        .map(|(x, y)| x * y)
+                        .sum::<f64>()
+                        * scale
+                })
+                .collect();
+            let max = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let p: Vec<f64> = scores.iter().map(|s| (s - max).exp()).collect();
+            let sum: f64 = p.iter().sum();
+            for col in 0..d {
+                let (mut y, mut size) = (0.0, 0.0);
+                for (j, p) in p.iter().enumerate() {
+                    let v = inputs[2][(head * keys + j) * d + col];
+                    y += p / sum * v;
+                    size += p / sum * v.abs();
+                }
+                // P is rounded to bf16 (half an ulp of its value), scores to f32.
+                let bound = half_ulp(DType::Bf16, y) * 1.01 + size * 2f64.powi(-8);
+                out.push((y, bound));
+            }
+        }
+        out
+    }
+    fn flops(&self) -> f64 {
+        let [h, q, k, d] = [self.heads, self.queries, self.keys, self.d].map(f64::from);
+        4.0 * h * d * if q == k { q * k / 2.0 } else { q * k }
+    }
+}
+
+/// Blocks of 1, S, S+1 and 2S+1; ragged queries and keys; more queries than keys.
+pub(crate) fn cases() -> Vec<Attention> {
+    let case = |heads, queries, keys, d| Attention {
+        heads,
+        queries,
+        keys,
+        d,
+        stages: 2,
+    };
+    vec![
+        case(1, 384, 384, 64),
+        case(2, 100, 100, 64),
+        case(1, 200, 136, 64),
+        case(1, 1, 1, 64),
+        case(1, 640, 640, 64),
+        case(1, 256, 256, 128),
+    ]
+}
+
+/// What a GPU is given besides.
+pub(crate) fn gpu_cases() -> Vec<Attention> {
+    let case = |d| Attention {
+        heads: 16,
+        queries: 2048,
+        keys: 2048,
+        d,
+        stages: 2,
+    };
+    vec![case(64), case(128)]
+}

@@ -1,0 +1,142 @@
+//! (a) A GEMM in which two warpgroups take turns at the tensor cores: while
+//! one multiplies, the other sends its tile.
+
+use crate::probe::{Gemm, boxes, dense, step};
+use half::bf16;
+use serde_json::{Value as Json, json};
+use warpline_ir::build::*;
+use warpline_ir::{BuildErrors, DType, Kernel};
+use warpline_kernels::{Buffer, Step};
+
+/// Rows and columns of a tile, and stages of the ring.
+#[derive(Clone, Copy)]
+struct Config {
+    bm: u32,
+    bn: u32,
+    stages: u32,
+}
+
+/// `C[M, N] = A[M, K] · B[N, K]ᵀ` in bf16, for any M, N, K at launch.
+// [picture: ping-pong]
+fn ping_pong(c: Config) -> Result<Kernel, BuildErrors> {
+    Kernel::build("ping_pong", |k| {
+        let [m, n, depth] = ["m", "n", "k"].map(|name| k.param::<u32>(name));
+        let a = k.tensor_map("a", boxes(DType::Bf16, 64, c.bm));
+        let b = k.tensor_map("b", boxes(DType::Bf16, 64, c.bn));
+        let out = k.tensor_map("c", boxes(DType::Bf16, 64, c.bm));
+        let ab = k
+            .ring("ab", c.stages, |s| {
+                (s.tile::<bf16>(c.bm, 64), s.tile::<bf16>(c.bn, 64))
+            })
+            .dealt();
+        let turn = k.turn("tensor cores", ["ping", "pong"]);
+        let tiles = Order::Grouped(8).tiles(m.div_ceil(c.bm), n.div_ceil(c.bn));
+        let depth = depth.div_ceil(64);
+
+        k.role("load").warpgroups(1).registers(40).body(|| {
+            elect(|| {
+                tiles.each(|tile| {
+                    steps(depth).each(|i| {
+                        let slot = ab.acquire();
+                        slot.load(a, slot.0, [i * 64, tile.m * c.bm]);
+                        slot.load(b, slot.1, [i * 64, tile.n * c.bn]);
+                        slot.commit();
+                    });
+                });
+            });
+        });
+
+        for (i, who) in (0..).zip(["ping", "pong"]) {
+            let outbox = k.outbox::<bf16>(who, 2, c.bm, 64);
+            k.role(who).warpgroups(1).registers(232).body(|| {
+                tiles.dealt(i, 2, |_| ab.skip(depth)).each(|tile| {
+                    let acc = Acc::new(c.bm, c.bn);
+                    turn.hold(|| {
+                        steps(depth).each(|_| {
+                            let slot = ab.wait();
+                            acc.mma(&slot.0, &slot.1);
+                            slot.release_after(&acc);
+                        });
+                    });
+                    outbox.send(&acc.finish(), out, [tile.n * c.bn, tile.m * c.bm]);
+                });
+            });
+        }
+    })
+}
+// [end of picture]
+
+pub(crate) struct PingPong {
+    shape: [u32; 3],
+    config: Config,
+    ctas: u32,
+}
+
+impl Gemm for PingPong {
+    const NAME: &'static str = "ping-pong";
+    const OUT: DType = DType::Bf16;
+    fn shape(&self) -> [u32; 3] {
+        self.shape
+    }
+    fn config(&self) -> Json {
+        let Config { bm, bn, stages } = self.config;
+        json!({ "tile": [bm, bn], "stages": stages, "ctas": self.ctas })
+    }
+    fn step(&self) -> Result<Step, BuildErrors> {
+        let ([m, n, k], c) = (self.shape, self.config);
+        let map =
+            |rows, buffer, extents: [u32; 2]| dense(boxes(DType::Bf16, 64, rows), buffer, &extents);
+        let args = vec![
+            map(c.bm, Buffer::Input(0), [k, m]),
+            map(c.bn, Buffer::Input(1), [k, n]),
+            map(c.bm, Buffer::Output(0), [n, m]),
+        ];
+        let kernel = ping_pong(c);
+        step(kernel, [self.ctas, 1, 1], args)
+    }
+}
+
+/// Tiles fewer and more than the roles, K of 1, S−1, S, S+1 and 2S+1 steps, ragged edges.
+pub(crate) fn cases() -> Vec<PingPong> {
+    let small = Config {
+        bm: 64,
+        bn: 64,
+        stages: 3,
+    };
+    let case = |shape, ctas| PingPong {
+        shape,
+        config: small,
+        ctas,
+    };
+    vec![
+        case([192, 136, 200], 2),
+        case([64, 64, 64], 1),
+        case([64, 64, 448], 2),
+        case([72, 200, 128], 1),
+        case([128, 192, 256], 1),
+        case([8, 8, 8], 1),
+    ]
+}
+
+/// The tile that is meant to be fast also fits the machine.
+pub(crate) fn full_tile() -> Vec<PingPong> {
+    vec![PingPong {
+        shape: [200, 264, 136],
+        config: Config {
+            bm: 128,
+            bn: 128,
+            stages: 4,
+        },
+        ctas: 2,
+    }]
+}
+
+/// What a GPU is given besides.
+pub(crate) fn gpu_cases() -> Vec<PingPong> {
+    let case = |bm, bn, stages| PingPong {
+        shape: [4096, 4096, 4096],
+        config: Config { bm, bn, stages },
+        ctas: 132,
+    };
+    vec![case(128, 128, 4), case(64, 256, 4), case(128, 128, 5)]
+}

@@ -1,0 +1,216 @@
+//! A probe as work to run, and what all of them are written with.
+
+use serde_json::{Value as Json, json};
+use warpline_ir::{BuildErrors, DType, Kernel, Target, TensorMapDecl, Type};
+use warpline_kernels::numbers::{Random, half_ulp};
+use warpline_kernels::{
+    AnyWork, Buffer, Cost, FamilyError, HostTensor, Plan, PlanArg, Step, TensorSpec,
+};
+
+/// A probe kernel at some extents.
+pub(crate) trait Probe: Send + Sync {
+    /// Its name.
+    const NAME: &'static str;
+    /// What is asked, for messages.
+    fn extents(&self) -> Json;
+    /// How it is solved, for messages.
+    fn config(&self) -> Json {
+        json!({})
+    }
+    /// The kernel, its grid and its arguments.
+    fn step(&self) -> Result<Step, BuildErrors>;
+    /// Bytes of workspace.
+    fn workspace(&self) -> u64 {
+        0
+    }
+    /// What goes in.
+    fn inputs(&self) -> Vec<TensorSpec>;
+    /// What comes out.
+    fn outputs(&self) -> Vec<TensorSpec>;
+    /// The float64 reference: every value and its error bound.
+    fn reference(&self, inputs: &[Vec<f64>]) -> Vec<(f64, f64)>;
+    /// Floating-point operations.
+    fn flops(&self) -> f64;
+}
+
+/// A probe of `C[M, N] = A[M, K] · B[N, K]ᵀ` with bf16 operands.
+pub(crate) trait Gemm: Send + Sync {
+    /// Its name.
+    const NAME: &'static str;
+    /// Element type of C.
+    const OUT: DType;
+    /// M, N, K.
+    fn shape(&self) -> [u32; 3];
+    /// The config, for messages.
+    fn config(&self) -> Json;
+    /// The kernel, its grid, and its arguments behind M, N and K.
+    fn step(&self) -> Result<Step, BuildErrors>;
+    /// Bytes of workspace.
+    fn workspace(&self) -> u64 {
+        0
+    }
+}
+
+impl<G: Gemm> Probe for G {
+    const NAME: &'static str = G::NAME;
+    fn extents(&self) -> Json {
+        json!({ "mnk": self.shape() })
+    }
+    fn config(&self) -> Json {
+        Gemm::config(self)
+    }
+    fn step(&self) -> Result<Step, BuildErrors> {
+        let mut step = Gemm::step(self)?;
+        step.args.splice(0..0, self.shape().map(number));
+        Ok(step)
+    }
+    fn workspace(&self) -> u64 {
+        Gemm::workspace(self)
+    }
+    fn inputs(&self) -> Vec<TensorSpec> {
+        let [m, n, k] = self.shape();
+        vec![
+            tensor("a", DType::Bf16, &[m, k]),
+            tensor("b", DType::Bf16, &[n, k]),
+        ]
+    }
+    fn outputs(&self) -> Vec<TensorSpec> {
+        let [m, n, _] = self.shape();
+        vec![tensor("c", G::OUT, &[m, n])]
+    }
+    fn reference(&self, inputs: &[Vec<f64>]) -> Vec<(f64, f64)> {
+        product(&inputs[0], &inputs[1], self.shape()[2], G::OUT)
+    }
+    fn flops(&self) -> f64 {
+        2.0 * self.shape().map(f64::from).iter().product::<f64>()
+    }
+}
+
+/// Probes without their types.
+pub(crate) fn works<P: Probe + 'static>(probes: Vec<P>) -> Vec<Box<dyn AnyWork>> {
+    let work = |probe| Box::new(Work(probe)) as Box<dyn AnyWork>;
+    probes.into_iter().map(work).collect()
+}
+
+/// A probe as work to run.
+struct Work<P>(P);
+
+impl<P: Probe> AnyWork for Work<P> {
+    fn family(&self) -> &'static str {
+        P::NAME
+    }
+    fn problem(&self) -> Json {
+        self.0.extents()
+    }
+    fn config(&self) -> Json {
+        self.0.config()
+    }
+    fn plan(&self, _: &Target) -> Result<Plan, FamilyError> {
+        Ok(Plan {
+            steps: vec![self.0.step()?],
+            workspace: self.0.workspace(),
+        })
+    }
+    fn cost(&self) -> Cost {
+        let specs = [self.0.inputs(), self.0.outputs()].concat();
+        let bytes: usize = specs.iter().map(TensorSpec::bytes).sum();
+        Cost {
+            flops: self.0.flops(),
+            bytes: bytes as f64,
+        }
+    }
+    fn inputs(&self, seed: u64) -> Vec<HostTensor> {
+        let mut random = Random::new(seed);
+        let draw = |spec: TensorSpec| {
+            let len = spec.elements();
+            HostTensor::round(spec, (0..len).map(|_| random.normal()))
+        };
+        self.0.inputs().into_iter().map(draw).collect()
+    }
+    fn outputs(&self) -> Vec<TensorSpec> {
+        self.0.outputs()
+    }
+    fn reference(&self, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
+        let inputs: Vec<Vec<f64>> = inputs.iter().map(|t| t.values().collect()).collect();
+        vec![self.0.reference(&inputs)]
+    }
+}
+
+/// A tensor of a name, type and shape.
+pub(crate) fn tensor(name: &'static str, dtype: DType, shape: &[u32]) -> TensorSpec {
+    TensorSpec {
+        name,
+        dtype,
+        shape: shape.iter().map(|&x| x as usize).collect(),
+    }
+}
+
+/// A tensor map whose boxes are `rows` rows of `cols` elements.
+pub(crate) fn boxes(dtype: DType, cols: u32, rows: u32) -> TensorMapDecl {
+    TensorMapDecl::tiled(dtype, [cols, rows])
+}
+
+/// A number as an argument.
+pub(crate) fn number(x: u32) -> PlanArg {
+    PlanArg::Scalar(Type::U32, u64::from(x))
+}
+
+/// A dense tensor as an argument; `extents` innermost first.
+pub(crate) fn dense(decl: TensorMapDecl, buffer: Buffer, extents: &[u32]) -> PlanArg {
+    let size = decl.dtype.bytes() as u64;
+    let extents: Vec<u64> = extents.iter().map(|&x| u64::from(x)).collect();
+    let strides = extents
+        .iter()
+        .scan(size, |bytes, x| {
+            *bytes *= x;
+            Some(*bytes)
+        })
+        .take(extents.len() - 1)
+        .collect();
+    PlanArg::TensorMap {
+        decl,
+        buffer,
+        offset: 0,
+        extents,
+        strides,
+    }
+}
+
+/// A kernel with its launch.
+pub(crate) fn step(
+    kernel: Result<Kernel, BuildErrors>,
+    grid: [u32; 3],
+    args: Vec<PlanArg>,
+) -> Result<Step, BuildErrors> {
+    Ok(Step::new(kernel?, grid, args))
+}
+
+/// The sum of products of two rows, with the bound of an f32 sum of so many, rounded to `out`.
+pub(crate) fn dot(a: &[f64], b: &[f64], out: DType) -> (f64, f64) {
+    let (mut sum, mut size) = (0.0, 0.0);
+    for (x, y) in a.iter().zip(b) {
+        sum += x * y;
+        size += (x * y).abs();
+    }
+    // Products are exact; the hardware truncates what it aligns, once per step of K.
+    (sum, half_ulp(out, sum) * 1.01 + size * 2f64.powi(-20))
+}
+
+/// A · Bᵀ for rows of `k`: every value with its bound.
+///
+/// Of a large product only every 61st row is computed; the others may hold any number.
+fn product(a: &[f64], b: &[f64], k: u32, out: DType) -> Vec<(f64, f64)> {
+    let k = k as usize;
+    let every = if a.len() * b.len() / k > 1 << 32 {
+        61
+    } else {
+        1
+    };
+    let row = |(i, x): (usize, &[f64])| -> Vec<(f64, f64)> {
+        match i % every {
+            0 => b.chunks(k).map(|y| dot(x, y, out)).collect(),
+            _ => vec![(0.0, f64::INFINITY); b.len() / k],
+        }
+    };
+    a.chunks(k).enumerate().flat_map(row).collect()
+}

@@ -1,0 +1,124 @@
+//! (e) A stream-K product: every CTA takes the same number of steps of K,
+//! and tiles that two CTAs share meet through declared partial tiles.
+
+use crate::probe::{Gemm, boxes, dense, step};
+use half::bf16;
+use serde_json::{Value as Json, json};
+use warpline_ir::build::*;
+use warpline_ir::{BuildErrors, DType, Kernel};
+use warpline_kernels::{Buffer, PlanArg, Step};
+
+const BM: u32 = 64;
+const BN: u32 = 128;
+
+/// `C[M, N] = A[M, K] · B[N, K]ᵀ` in bf16.
+fn stream_k(stages: u32) -> Result<Kernel, BuildErrors> {
+    Kernel::build("stream_k", |k| {
+        let [m, n, depth] = ["m", "n", "k"].map(|name| k.param::<u32>(name));
+        let a = k.tensor_map("a", boxes(DType::Bf16, 64, BM));
+        let b = k.tensor_map("b", boxes(DType::Bf16, 64, BN));
+        let out = k.tensor_map("c", boxes(DType::Bf16, 64, BM));
+        let partials = k.partial_tiles("partials", BM, BN);
+        let ab = k.ring("ab", stages, |s| {
+            (s.tile::<bf16>(BM, 64), s.tile::<bf16>(BN, 64))
+        });
+        let outbox = k.outbox::<bf16>("out", 1, BM, BN);
+        let tiles = Order::RowMajor.tiles(m.div_ceil(BM), n.div_ceil(BN));
+        let stream = tiles.stream(depth.div_ceil(64));
+
+        k.role("load").warps(4).body(|| {
+            elect(|| {
+                stream.each(|share| {
+                    share.steps().each(|i| {
+                        let slot = ab.acquire();
+                        slot.load(a, slot.0, [i * 64, share.tile.m * BM]);
+                        slot.load(b, slot.1, [i * 64, share.tile.n * BN]);
+                        slot.commit();
+                    });
+                });
+            });
+        });
+
+        k.role("math").warpgroups(1).body(|| {
+            stream.each(|share| {
+                let acc = Acc::new(BM, BN);
+                share.steps().each(|_| {
+                    let slot = ab.wait();
+                    acc.mma(&slot.0, &slot.1);
+                    slot.release_after(&acc);
+                });
+                let sums = acc.finish();
+                if_else(
+                    share.finishes(),
+                    || {
+                        let add = |cta, sums| partials.add(cta, sums);
+                        let sums = share.others().fold(sums.clone(), add);
+                        outbox.send(&sums, out, [share.tile.n * BN, share.tile.m * BM]);
+                    },
+                    || partials.give(share.place(), &sums),
+                );
+            });
+        });
+    })
+}
+
+pub(crate) struct StreamK {
+    shape: [u32; 3],
+    stages: u32,
+    ctas: u32,
+}
+
+impl Gemm for StreamK {
+    const NAME: &'static str = "stream-k";
+    const OUT: DType = DType::Bf16;
+    fn shape(&self) -> [u32; 3] {
+        self.shape
+    }
+    fn config(&self) -> Json {
+        json!({ "stages": self.stages, "ctas": self.ctas })
+    }
+    fn step(&self) -> Result<Step, BuildErrors> {
+        let [m, n, k] = self.shape;
+        let map =
+            |rows, buffer, extents: [u32; 2]| dense(boxes(DType::Bf16, 64, rows), buffer, &extents);
+        let sums = u64::from(self.ctas * BM * BN * 4);
+        let args = vec![
+            map(BM, Buffer::Input(0), [k, m]),
+            map(BN, Buffer::Input(1), [k, n]),
+            map(BM, Buffer::Output(0), [n, m]),
+            PlanArg::Pointer(Buffer::Workspace, 0),
+            PlanArg::Pointer(Buffer::Workspace, sums),
+        ];
+        let kernel = stream_k(self.stages);
+        step(kernel, [self.ctas, 1, 1], args)
+    }
+    /// The sums of every CTA, and a flag for each of its four warps.
+    fn workspace(&self) -> u64 {
+        u64::from(self.ctas) * u64::from(BM * BN * 4 + 16)
+    }
+}
+
+/// Shares of less than a tile, of more, of exactly one; more CTAs than steps; ragged edges.
+pub(crate) fn cases() -> Vec<StreamK> {
+    let case = |shape, ctas| StreamK {
+        shape,
+        stages: 3,
+        ctas,
+    };
+    vec![
+        case([72, 136, 320], 3),
+        case([64, 128, 448], 5),
+        case([64, 128, 64], 4),
+        case([128, 128, 128], 2),
+        case([200, 264, 200], 4),
+    ]
+}
+
+/// What a GPU is given besides.
+pub(crate) fn gpu_cases() -> Vec<StreamK> {
+    vec![StreamK {
+        shape: [640, 1280, 4096],
+        stages: 6,
+        ctas: 132,
+    }]
+}

@@ -1,0 +1,108 @@
+//! (e) A product of at most 16 rows: `mma.sync` by warps, fed by `cp.async`.
+
+use crate::probe::{Gemm, step};
+use half::bf16;
+use serde_json::{Value as Json, json};
+use warpline_ir::build::*;
+use warpline_ir::{BuildErrors, DType, Kernel};
+use warpline_kernels::{Buffer, PlanArg, Step};
+
+const ROWS: u32 = 16;
+/// Columns of a CTA: 32 for each of four warps.
+const COLS: u32 = 128;
+const DEPTH: u32 = 64;
+
+/// `C[M, N] = A[M, K] · B[N, K]ᵀ` for M up to 16, bf16 in and f32 out; K a multiple of 8.
+fn thin(stages: u32) -> Result<Kernel, BuildErrors> {
+    Kernel::build("thin", |k| {
+        let [m, n, depth] = ["m", "n", "k"].map(|name| k.param::<u32>(name));
+        let [a, b] = ["a", "b"].map(|name| k.pointer::<bf16>(name));
+        let c = k.pointer::<f32>("c");
+        let ab = k.ring("ab", stages, |s| {
+            (s.tile::<bf16>(ROWS, DEPTH), s.tile::<bf16>(COLS, DEPTH))
+        });
+        let first = cta_id() * COLS;
+
+        k.role("load").warps(4).body(|| {
+            steps(depth.div_ceil(DEPTH)).each(|i| {
+                let slot = ab.acquire();
+                // Eight elements for each thread at a time; what lies outside is zero.
+                let fill =
+                    |to: TileRef<bf16>, from: Global<bf16>, first: Reg<u32>, rows: Reg<u32>| {
+                        for chunk in (0..to.rows() * DEPTH / 8).step_by(role_threads() as usize) {
+                            let chunk = thread_in_role() + chunk;
+                            let (row, col) = (chunk / (DEPTH / 8), chunk % (DEPTH / 8) * 8);
+                            let (y, x) = (first + row, i * DEPTH + col);
+                            let valid = select(y.lt(rows) & x.lt(depth), 16u32, 0u32);
+                            let at = y.mul_wide(depth) + x.cast::<u64>();
+                            to.copy_some_from(row, col, from.address(at), 16, valid);
+                        }
+                    };
+                fill(slot.0, a, 0u32.reg(), m);
+                fill(slot.1, b, first, n);
+                slot.commit_after_copies();
+            });
+        });
+
+        k.role("math").warps(4).body(|| {
+            let mine = warp_in_role() * (COLS / 4);
+            let zeros = Frag::warp_zeros(ROWS, COLS / 4);
+            let sums = steps(depth.div_ceil(DEPTH)).fold(zeros, |_, sums| {
+                let slot = ab.wait();
+                let sums = sums.mma_sync(&slot.0, 0u32, &slot.1, mine);
+                slot.release();
+                sums
+            });
+            sums.each_pair(|at, pair| {
+                let col = first + mine + at.col;
+                for (j, x) in pair.into_iter().enumerate() {
+                    let col = col + j as u32;
+                    if_(at.row.lt(m) & col.lt(n), || c.store(at.row * n + col, x));
+                }
+            });
+        });
+    })
+}
+
+pub(crate) struct Thin {
+    shape: [u32; 3],
+    stages: u32,
+}
+
+impl Gemm for Thin {
+    const NAME: &'static str = "thin";
+    const OUT: DType = DType::F32;
+    fn shape(&self) -> [u32; 3] {
+        self.shape
+    }
+    fn config(&self) -> Json {
+        json!({ "stages": self.stages })
+    }
+    fn step(&self) -> Result<Step, BuildErrors> {
+        let buffers = [Buffer::Input(0), Buffer::Input(1), Buffer::Output(0)];
+        let args = buffers.map(|b| PlanArg::Pointer(b, 0)).into();
+        let grid = [self.shape[1].div_ceil(COLS), 1, 1];
+        step(thin(self.stages), grid, args)
+    }
+}
+
+/// K of 1, S−1, S, S+1 and 2S+1 steps; one row; ragged columns and depth.
+pub(crate) fn cases() -> Vec<Thin> {
+    let case = |shape| Thin { shape, stages: 3 };
+    vec![
+        case([13, 200, 264]),
+        case([16, 128, 64]),
+        case([1, 8, 8]),
+        case([16, 128, 128]),
+        case([5, 130, 192]),
+        case([16, 72, 448]),
+    ]
+}
+
+/// What a GPU is given besides.
+pub(crate) fn gpu_cases() -> Vec<Thin> {
+    vec![Thin {
+        shape: [16, 16896, 4096],
+        stages: 6,
+    }]
+}

@@ -1,0 +1,195 @@
+//! Every element type and operand of the matrix units, on one tile: what a
+//! descriptor or a fragment gets wrong shows here, on a GPU too.
+
+use crate::probe::{Probe, boxes, dense, dot, step, tensor};
+use half::{bf16, f16};
+use serde_json::{Value as Json, json};
+use warpline_ir::build::*;
+use warpline_ir::{BuildErrors, DType, E4m3, E5m2, Kernel, Tf32};
+use warpline_kernels::{Buffer, Step, TensorSpec};
+
+/// Where the operands of a product lie.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Operands {
+    /// wgmma, A and B in shared memory, rows of K.
+    Shared,
+    /// wgmma, A and B in shared memory, columns of K.
+    Transposed,
+    /// wgmma, A in registers.
+    Registers,
+    /// mma.sync of four warps.
+    Warps,
+}
+
+const M: u32 = 64;
+const N: u32 = 64;
+
+/// 128 bytes of K.
+const fn depth(dtype: DType) -> u32 {
+    128 / dtype.bytes() as u32
+}
+
+/// Boxes of a whole operand: rows of K, or (16-bit) columns of it.
+fn operand_box(dtype: DType, operands: Operands) -> [u32; 2] {
+    match operands {
+        Operands::Transposed => [M, depth(dtype)],
+        _ => [depth(dtype), M],
+    }
+}
+
+fn one_tile<T>(operands: Operands) -> Result<Kernel, BuildErrors>
+where
+    T: Multiplied<Word: Mixes<T::Word>>,
+{
+    let [cols, rows] = operand_box(T::DTYPE, operands);
+    Kernel::build("one_tile", |k| {
+        let [a, b] = ["a", "b"].map(|name| k.tensor_map(name, boxes(T::DTYPE, cols, rows)));
+        let c = k.pointer::<f32>("c");
+        let ab = k.ring("ab", 1, |s| {
+            (s.tile::<T>(rows, cols), s.tile::<T>(rows, cols))
+        });
+        k.role("math").warpgroups(1).body(|| {
+            let slot = ab.wait();
+            let (a, b) = *slot;
+            let store = |first: Reg<u32>, sums: Frag| {
+                sums.each_pair(|at, pair| c.store_vec((first + at.row) * N + at.col, pair));
+            };
+            let acc = || Acc::new(M, N);
+            match operands {
+                Operands::Shared => {
+                    let acc = acc();
+                    acc.mma(&a, &b);
+                    store(0u32.reg(), acc.finish());
+                }
+                Operands::Transposed => {
+                    let acc = acc();
+                    acc.mma(&a.t(), &b.t());
+                    store(0u32.reg(), acc.finish());
+                }
+                Operands::Registers => {
+                    let acc = acc();
+                    acc.mma(&RegOperand::load(&a), &b);
+                    store(0u32.reg(), acc.finish());
+                }
+                Operands::Warps => {
+                    let row = warp_in_role() * 16;
+                    let sums = Frag::warp_zeros(16, N).mma_sync(&a, row, &b, 0u32);
+                    store(row, sums);
+                }
+            }
+            slot.release();
+        });
+        k.role("load").warps(1).body(|| {
+            elect(|| {
+                let slot = ab.acquire();
+                slot.load(a, slot.0, [0, 0]);
+                slot.load(b, slot.1, [0, 0]);
+                slot.commit();
+            });
+        });
+    })
+}
+
+pub(crate) struct OneTile {
+    dtype: DType,
+    operands: Operands,
+}
+
+impl Probe for OneTile {
+    const NAME: &'static str = "one-tile";
+    fn extents(&self) -> Json {
+        json!({ "dtype": self.dtype.name(), "operands": format!("{:?}", self.operands) })
+    }
+    fn step(&self) -> Result<Step, BuildErrors> {
+        let kernel = match self.dtype {
+            DType::Bf16 => one_tile::<bf16>(self.operands),
+            DType::F16 => one_tile::<f16>(self.operands),
+            DType::Tf32 => one_tile::<Tf32>(self.operands),
+            DType::E4m3 => one_tile::<E4m3>(self.operands),
+            _ => one_tile::<E5m2>(self.operands),
+        };
+        let [cols, rows] = operand_box(self.dtype, self.operands);
+        let map = |i| {
+            dense(
+                boxes(self.dtype, cols, rows),
+                Buffer::Input(i),
+                &[cols, rows],
+            )
+        };
+        let out = warpline_kernels::PlanArg::Pointer(Buffer::Output(0), 0);
+        step(kernel, [1, 1, 1], vec![map(0), map(1), out])
+    }
+    fn inputs(&self) -> Vec<TensorSpec> {
+        let [cols, rows] = operand_box(self.dtype, self.operands);
+        ["a", "b"]
+            .map(|name| tensor(name, self.dtype, &[rows, cols]))
+            .into()
+    }
+    fn outputs(&self) -> Vec<TensorSpec> {
+        vec![tensor("c", DType::F32, &[M, N])]
+    }
+    fn reference(&self, inputs: &[Vec<f64>]) -> Vec<(f64, f64)> {
+        let k = depth(self.dtype) as usize;
+        let row = |x: &[f64], i: usize| -> Vec<f64> {
+            let at = |j: usize| match self.operands {
+                Operands::Transposed => x[j * M as usize + i],
+                _ => x[i * k + j],
+            };
+            // A tf32 is an f32 with 13 bits less: the copy rounds to nearest even.
+            let round = |x: f64| match self.dtype {
+                DType::Tf32 => {
+                    let bits = (x as f32).to_bits();
+                    f64::from(f32::from_bits((bits + 0xfff + (bits >> 13 & 1)) & !0x1fff))
+                }
+                _ => x,
+            };
+            (0..k).map(at).map(round).collect()
+        };
+        let eight = [DType::E4m3, DType::E5m2].contains(&self.dtype);
+        let mut out = Vec::new();
+        for i in 0..(M * N) as usize {
+            let (a, b) = (
+                row(&inputs[0], i / N as usize),
+                row(&inputs[1], i % N as usize),
+            );
+            let (sum, bound) = dot(&a, &b, DType::F32);
+            // 8-bit products are summed with 13 bits behind the greatest term.
+            let size: f64 = a.iter().zip(&b).map(|(x, y)| (x * y).abs()).sum();
+            out.push((
+                sum,
+                if eight {
+                    bound + size * 2f64.powi(-11)
+                } else {
+                    bound
+                },
+            ));
+        }
+        out
+    }
+    fn flops(&self) -> f64 {
+        f64::from(2 * M * N * depth(self.dtype))
+    }
+}
+
+pub(crate) fn cases() -> Vec<OneTile> {
+    let mut cases = Vec::new();
+    for dtype in [
+        DType::Bf16,
+        DType::F16,
+        DType::Tf32,
+        DType::E4m3,
+        DType::E5m2,
+    ] {
+        for operands in [
+            Operands::Shared,
+            Operands::Transposed,
+            Operands::Registers,
+            Operands::Warps,
+        ] {
+            if operands != Operands::Transposed || dtype.bytes() == 2 {
+                cases.push(OneTile { dtype, operands });
+            }
+        }
+    }
+    cases
+}

@@ -1,0 +1,194 @@
+//! What comes out.
+
+pub use super::check::Check;
+use super::limits::Bound;
+use super::sensors::Reading;
+use super::statistics::Quartiles;
+use super::timer::Sample;
+use crate::device::DeviceInfo;
+use crate::error::Error;
+use serde::Serialize;
+use serde_json::Value;
+use warpline_kernels::{AnyWork, Cost};
+
+/// A whole measurement.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct BenchReport {
+    /// Where it ran.
+    pub device: DeviceInfo,
+    /// Drew the inputs and the orders.
+    pub seed: u64,
+    /// Timed launches of each entry.
+    pub rounds: u32,
+    /// Bytes that were read before each, so that the level-2 cache was cold.
+    pub flush_bytes: u64,
+    /// Why there are no clocks and no power, if so.
+    pub no_sensors: Option<String>,
+    /// One after the other.
+    pub heats: Vec<HeatReport>,
+}
+
+impl BenchReport {
+    /// Was every contender right?
+    pub fn passed(&self) -> bool {
+        self.rows().all(|(_, row)| row.failure.is_none())
+    }
+
+    /// All rows, each with its heat.
+    pub fn rows(&self) -> impl Iterator<Item = (&HeatReport, &Row)> {
+        let heats = self.heats.iter();
+        heats.flat_map(|heat| heat.rows.iter().map(move |row| (heat, row)))
+    }
+}
+
+/// Contenders measured against each other in the same rounds.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct HeatReport {
+    /// The family's name.
+    pub family: &'static str,
+    /// What was asked.
+    pub problem: Value,
+    /// What it costs at least.
+    pub cost: Cost,
+    /// What binds it at best.
+    pub bound: Bound,
+    /// The limit, measured in the same rounds; none where nothing was timed
+    /// or the limit cannot be measured.
+    pub limit: Option<Measured>,
+    /// The limit alone for more than a second, if that was asked for.
+    pub limit_sustained: Option<Measured>,
+    /// Why the limit could not be measured, if so.
+    pub no_limit: Option<String>,
+    /// The contender that was entered twice.
+    pub twice: Option<Twice>,
+    /// The contenders, fastest first; those that were not timed last.
+    pub rows: Vec<Row>,
+}
+
+impl HeatReport {
+    /// Nothing can be timed, for this reason.
+    pub(crate) fn fail(&mut self, why: &Error) {
+        for row in &mut self.rows {
+            row.failure.get_or_insert_with(|| why.to_string());
+        }
+    }
+}
+
+/// Two medians of the same kernel in the same rounds.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[non_exhaustive]
+pub struct Twice {
+    /// The medians, in seconds.
+    pub medians_s: [f64; 2],
+    /// How far they lie apart, as a share of the lesser.
+    pub apart: f64,
+}
+
+impl Twice {
+    /// Of two medians.
+    pub fn new(a: f64, b: f64) -> Self {
+        Self {
+            medians_s: [a, b],
+            apart: a.max(b) / a.min(b) - 1.0,
+        }
+    }
+}
+
+/// One contender.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct Row {
+    /// How the problem is solved.
+    pub config: Value,
+    /// Is it the first that was named: the family's own choice, unless options fix another?
+    pub chosen: bool,
+    /// What its output was compared with.
+    pub check: Option<Check>,
+    /// Why it was not timed: it cannot be built, or is wrong.
+    pub failure: Option<String>,
+    /// Its times.
+    pub measured: Option<Measured>,
+    /// Its rate as a share of the limit's.
+    pub share: Option<f64>,
+    /// The same alone for more than a second, if that was asked for.
+    pub sustained: Option<Measured>,
+}
+
+impl Row {
+    /// Of work that is still to be measured.
+    pub(crate) fn new(work: &dyn AnyWork, chosen: bool) -> Self {
+        Self {
+            config: work.config(),
+            chosen,
+            check: None,
+            failure: None,
+            measured: None,
+            share: None,
+            sustained: None,
+        }
+    }
+
+    /// The median time; none where it was not timed.
+    pub fn median_s(&self) -> Option<f64> {
+        self.measured.as_ref().map(|m| m.seconds.median)
+    }
+}
+
+/// Times, and what follows from them.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[non_exhaustive]
+pub struct Measured {
+    /// Seconds of one launch.
+    pub seconds: Quartiles,
+    /// Bytes or operations per second at the median, by what binds.
+    pub rate: f64,
+    /// Clocks and power.
+    #[serde(flatten)]
+    pub reading: Reading,
+}
+
+impl Measured {
+    /// Of samples of work with this cost; none of no samples.
+    pub(crate) fn new(samples: &[Sample], cost: &Cost, bound: Bound) -> Option<Self> {
+        let seconds = Quartiles::new(samples.iter().map(|s| s.seconds))?;
+        let readings: Vec<Reading> = samples.iter().map(|s| s.reading).collect();
+        Some(Self {
+            rate: bound.rate(cost, seconds.median),
+            seconds,
+            reading: Reading::median(&readings),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_what_the_median_gives() {
+        let sample = |seconds| Sample {
+            seconds,
+            reading: Reading::default(),
+        };
+        let cost = Cost {
+            flops: 0.0,
+            bytes: 12e9,
+        };
+        let all = [sample(4.0), sample(3.0), sample(1.0)];
+        let measured = Measured::new(&all, &cost, Bound::Memory).unwrap();
+        assert_eq!((measured.seconds.median, measured.rate), (3.0, 4e9));
+        assert!(Measured::new(&[], &cost, Bound::Memory).is_none());
+        let json = serde_json::to_value(&measured).unwrap();
+        assert_eq!(json["seconds"]["median"], 3.0);
+        assert!(json["sm_mhz"].is_null() && json.get("watts").is_some());
+    }
+
+    #[test]
+    fn two_medians_of_one_kernel_lie_apart_by_a_share_of_the_lesser() {
+        assert_eq!(Twice::new(2.0, 2.5).apart, 0.25);
+        assert_eq!(Twice::new(2.5, 2.0).apart, 0.25);
+        assert_eq!(Twice::new(3.0, 3.0).apart, 0.0);
+    }
+}

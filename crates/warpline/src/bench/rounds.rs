@@ -1,0 +1,126 @@
+//! Entries in a fresh random order each round.
+
+use crate::error::Error;
+use warpline_kernels::numbers::Random;
+
+/// Who runs in each round: every contender, and one of them once more.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Lineup {
+    entries: Vec<usize>,
+}
+
+impl Lineup {
+    /// All of `contenders`, and `twice` once more.
+    pub(crate) fn new(contenders: usize, twice: usize) -> Self {
+        Self {
+            entries: (0..contenders).chain([twice]).collect(),
+        }
+    }
+
+    /// Entries of a round.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Times every entry in each of `rounds` rounds and gives the samples by
+    /// entry: contenders first, in their order, then the one entered again.
+    ///
+    /// Rounds go on untimed for as long as `warm` says.
+    pub(crate) fn run<S>(
+        &self,
+        rounds: u32,
+        random: &mut Random,
+        mut warm: impl FnMut() -> bool,
+        mut time: impl FnMut(usize) -> Result<S, Error>,
+    ) -> Result<Vec<Vec<S>>, Error> {
+        let n = self.len();
+        while warm() {
+            for entry in shuffled(n, random) {
+                time(self.entries[entry])?;
+            }
+        }
+        let mut samples: Vec<Vec<S>> = (0..n).map(|_| Vec::new()).collect();
+        for _ in 0..rounds {
+            for entry in shuffled(n, random) {
+                samples[entry].push(time(self.entries[entry])?);
+            }
+        }
+        Ok(samples)
+    }
+}
+
+/// 0 … n − 1 in random order, each order as likely as any other (Fisher–Yates).
+pub(crate) fn shuffled(n: usize, random: &mut Random) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..n).collect();
+    for last in (1..n).rev() {
+        let chosen = (random.uniform() * (last + 1) as f64) as usize;
+        order.swap(last, chosen.min(last));
+    }
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    #[test]
+    fn every_order_comes_up_about_as_often() {
+        let mut random = Random::new(1);
+        let mut seen: BTreeMap<Vec<usize>, u32> = BTreeMap::new();
+        for _ in 0..24_000 {
+            *seen.entry(shuffled(4, &mut random)).or_default() += 1;
+        }
+        assert_eq!(seen.len(), 24);
+        assert!(seen.values().all(|&n| (850..1150).contains(&n)), "{seen:?}");
+        assert!(shuffled(0, &mut random).is_empty());
+        assert_eq!(shuffled(1, &mut random), [0]);
+    }
+
+    #[test]
+    fn each_round_times_every_contender_once_and_one_of_them_twice() {
+        let mut log = Vec::new();
+        let mut warm_up = 3;
+        let warm = || {
+            warm_up -= 1;
+            warm_up >= 0
+        };
+        let time = |contender| {
+            log.push(contender);
+            Ok(log.len())
+        };
+        let samples = Lineup::new(3, 1)
+            .run(20, &mut Random::new(7), warm, time)
+            .unwrap();
+
+        assert_eq!(samples.len(), 4);
+        assert!(samples.iter().all(|s| s.len() == 20));
+        let rounds: Vec<&[usize]> = log.chunks(4).collect();
+        assert_eq!(rounds.len(), 23);
+        for round in &rounds {
+            let mut who = round.to_vec();
+            who.sort_unstable();
+            assert_eq!(who, [0, 1, 1, 2]);
+        }
+        let orders: BTreeSet<_> = rounds.iter().collect();
+        assert!(orders.len() > 5, "orders are fresh: {orders:?}");
+        // What was timed in the warm-up does not count.
+        assert!(samples.iter().flatten().all(|&at| at > 3 * 4));
+        // The samples of an entry are those of its contender.
+        for (entry, contender) in [0, 1, 2, 1].into_iter().enumerate() {
+            assert!(samples[entry].iter().all(|&at| log[at - 1] == contender));
+        }
+    }
+
+    #[test]
+    fn a_failure_ends_the_rounds() {
+        let mut calls = 0;
+        let time = |_| -> Result<(), Error> {
+            calls += 1;
+            Err(Error::DeviceName("x".into()))
+        };
+        let run = Lineup::new(2, 0).run(15, &mut Random::new(0), || false, time);
+        assert!(run.is_err());
+        assert_eq!(calls, 1);
+    }
+}

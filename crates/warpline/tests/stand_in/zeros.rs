@@ -1,0 +1,90 @@
+//! A family of one kernel, which the stand-in runs as well as any.
+
+use clap::Args;
+use serde::Serialize;
+use warpline::kernels::{
+    Case, Cost, Family, FamilyError, HostTensor, Place, Plan, Step, TensorSpec, Work,
+};
+use warpline::{Device, Error, Outcome, Prepared, RunOptions, prepare, run};
+use warpline_ir::build::wait_prerequisites;
+use warpline_ir::{DType, Kernel, Target};
+
+/// Fills a vector with zeros.
+pub(crate) struct Zeros;
+
+#[derive(Clone, Debug, Default, Args, Serialize)]
+pub(crate) struct Nothing {}
+
+#[derive(Clone, Debug, Args, Serialize)]
+pub(crate) struct Size {
+    #[arg(long)]
+    pub(crate) n: usize,
+}
+
+impl Family for Zeros {
+    type Problem = Size;
+    type Choice = Nothing;
+    type Config = ();
+
+    const NAME: &'static str = "zeros";
+    const ABOUT: &'static str = "a vector of zeros";
+
+    fn default_problem(_: Place) -> Size {
+        Size { n: 8 }
+    }
+    fn check(_: &Size) -> Result<(), FamilyError> {
+        Ok(())
+    }
+    fn config(_: &Size, _: &Nothing, _: &Target) -> Result<(), FamilyError> {
+        Ok(())
+    }
+    fn candidates(_: &Size, _: &Target) -> Vec<()> {
+        vec![()]
+    }
+    fn plan(_: &Size, _: &(), _: &Target) -> Result<Plan, FamilyError> {
+        let kernel = Kernel::build("scale", |k| {
+            k.role("all").warps(1).body(|| wait_prerequisites())
+        })?;
+        let step = Step::new(kernel, [1, 1, 1], vec![]);
+        Ok(Plan {
+            steps: vec![step],
+            workspace: 64,
+        })
+    }
+    fn cost(p: &Size) -> Cost {
+        Cost {
+            flops: 0.0,
+            bytes: 4.0 * p.n as f64,
+        }
+    }
+    fn inputs(_: &Size, _: u64) -> Vec<HostTensor> {
+        vec![]
+    }
+    fn outputs(p: &Size) -> Vec<TensorSpec> {
+        vec![TensorSpec {
+            name: "zeros",
+            dtype: DType::F32,
+            shape: vec![p.n],
+        }]
+    }
+    fn reference(p: &Size, _: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
+        vec![vec![(0.0, f64::INFINITY); p.n]]
+    }
+    fn cases() -> Vec<Case<Size, Nothing>> {
+        vec![]
+    }
+}
+
+/// The work of so many zeros.
+pub(crate) fn work(n: usize, device: &Device) -> Work<Zeros> {
+    Work::new(Size { n }, &Nothing {}, &device.target()).unwrap()
+}
+
+/// A plan of one kernel.
+pub(crate) fn plan(device: &Device) -> Prepared {
+    prepare(&work(8, device), &device.target()).unwrap()
+}
+
+pub(crate) fn zeros(device: &Device, options: &RunOptions) -> Result<Outcome, Error> {
+    run(&work(8, device), device, options)
+}

@@ -1,0 +1,82 @@
+//! Probes with one arrival taken out: whatever was in flight, the launch ends with a report.
+
+use crate::harness::{SHORT, launch, watched};
+use warpline_cpu::{Memory, Options, Timing};
+use warpline_ir::{Block, FaultKind, Kernel, Op, StmtKind, Target};
+use warpline_kernels::Bound;
+
+/// Takes the first arrival out of a block; says whether there was one.
+fn forget(block: &mut Block) -> bool {
+    let arrives = |kind: &StmtKind| matches!(kind, StmtKind::Op(Op::MbarrierArrive(_)));
+    if let Some(at) = block.0.iter().position(|s| arrives(&s.kind)) {
+        block.0.remove(at);
+        return true;
+    }
+    block.0.iter_mut().any(|s| match &mut s.kind {
+        StmtKind::Op(_) => false,
+        StmtKind::If { then, other, .. } => forget(then) || forget(other),
+        StmtKind::For { body, .. } | StmtKind::Elect { body } => forget(body),
+        StmtKind::While { head, body, .. } => forget(head) || forget(body),
+    })
+}
+
+/// A kernel for each role that arrives somewhere, in which it does not once.
+fn mutants(kernel: &Kernel) -> Vec<Kernel> {
+    let one = |i: usize| {
+        let mut mutant = kernel.clone();
+        forget(&mut mutant.roles[i].body).then_some(mutant)
+    };
+    (0..kernel.roles.len()).filter_map(one).collect()
+}
+
+fn ends_with_a_report(name: &str) {
+    let probe = warpline_probes::all().into_iter().find(|p| p.name == name);
+    let work = &probe.expect("a probe").cases[0];
+    let plan = work.plan(&Target::SM_90A).expect("a plan");
+    let step = &plan.steps[0];
+    let mutants = mutants(&step.kernel);
+    assert!(mutants.len() > 1);
+    for mutant in mutants {
+        let watched = watched(&mutant, &SHORT);
+        for timing in [Timing::Eager, Timing::Late] {
+            let mut memory = Memory::new();
+            let bound = Bound {
+                inputs: (work.inputs(1).iter())
+                    .map(|t| memory.alloc_from(&t.data, t.spec.name))
+                    .collect(),
+                outputs: (work.outputs().iter())
+                    .map(|s| memory.alloc_from(&vec![0; s.bytes()], s.name))
+                    .collect(),
+                workspace: memory.alloc_from(&vec![0; plan.workspace as usize], "workspace"),
+            };
+            let options = Options::timed(timing);
+            let ended = launch(&watched, step.launch(&bound), &mut memory, &options);
+            if let Err(e) = ended.result {
+                assert_eq!(e.kind, FaultKind::Trap, "{name} {timing}: {e}");
+            }
+            assert!(ended.gave_up, "{name} {timing}: {}", ended.hang);
+            let text = ended.hang.to_string();
+            assert!(text.contains(": waits for "), "{name} {timing}: {text}");
+        }
+    }
+}
+
+#[test]
+fn ping_pong() {
+    ends_with_a_report("ping-pong");
+}
+
+#[test]
+fn attention() {
+    ends_with_a_report("attention");
+}
+
+#[test]
+fn split_k() {
+    ends_with_a_report("split-k");
+}
+
+#[test]
+fn stream_k() {
+    ends_with_a_report("stream-k");
+}
