@@ -66,6 +66,7 @@ fn kernel(kernel: &KernelRun) -> String {
     let origin = match kernel.origin {
         None => "",
         Some(Origin::Compiled) => ", compiled by the driver",
+        Some(Origin::CompiledWhole) => ", compiled by the driver, whole",
         Some(Origin::Disk) => ", from disk",
         Some(Origin::Process) => ", from this process",
     };

@@ -47,6 +47,10 @@ pub struct Cubin {
 impl Module {
     /// Compiles PTX text to a cubin, which [`Module::from_cubin`] loads, now
     /// or in another process with the same driver and kind of device.
+    ///
+    /// The driver's linker takes the text for one unit of a larger program,
+    /// and ignores `setmaxnreg` in it (C7504): a kernel that has it is loaded
+    /// by [`Module::from_ptx`].
     pub fn compile(context: &Context, ptx: &str, options: &JitOptions) -> Result<Cubin, CudaError> {
         let text = nul_terminated(ptx)?;
         let mut request = Request::new(options);

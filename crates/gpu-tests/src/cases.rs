@@ -2,6 +2,7 @@
 
 use crate::child::Answer;
 use crate::ops::{self, Amount};
+use crate::recall::Recall;
 use crate::trial::Trial;
 use crate::vectors::Vector;
 use crate::works::{self, Named, Part};
@@ -9,6 +10,7 @@ use crate::{gpu, hangs, runtime};
 use anyhow::{Context as _, Result, bail};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use warpline::{Build, Device, RunOptions};
 use warpline_cpu::Options;
@@ -76,6 +78,7 @@ pub struct Case {
     device: Device,
     trials: Vec<Trial>,
     works: Vec<Named>,
+    recall: Mutex<Recall>,
 }
 
 impl Case {
@@ -96,6 +99,7 @@ impl Case {
             device,
             trials,
             works,
+            recall: Mutex::default(),
         })
     }
 
@@ -156,7 +160,9 @@ impl Case {
         if named.part != Part::Large {
             options.repeat = NonZeroU32::new(2);
         }
-        let outcome = warpline::run(named.work.as_ref(), &self.device, &options)?;
+        let mut recall = self.recall.lock().unwrap_or_else(PoisonError::into_inner);
+        let work = recall.work(named.work.as_ref(), options.seed);
+        let outcome = warpline::run(&work, &self.device, &options)?;
         if !outcome.passed() {
             return Ok(Answer::wrong(format!("{:#?}", outcome.outputs)));
         }

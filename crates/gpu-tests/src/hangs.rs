@@ -3,12 +3,10 @@
 use crate::child::Answer;
 use anyhow::{Context as _, Result, bail, ensure};
 use std::time::{Duration, Instant};
-use warpline::{Build, Device, RunOptions};
-use warpline_ir::Target;
-use warpline_kernels::{
-    AnyWork, Cost, FamilyError, HostTensor, Place, Plan, Step, TensorSpec, registry,
-};
-use warpline_watchdog::hangs::{self, Wrong};
+use warpline::gpu::watch;
+use warpline::{Device, RunOptions};
+use warpline_kernels::{Place, registry};
+use warpline_watchdog::hangs;
 
 /// How soon a report must be there, from the launch on.
 const SOON: Duration = Duration::from_secs(2);
@@ -28,19 +26,16 @@ pub fn run(name: &str, device: &Device) -> Result<Answer> {
     }
     let found = hangs::all()?.into_iter().find(|wrong| wrong.name == name);
     let wrong = found.with_context(|| format!("there is no hang {name:?}"))?;
-    let work = Hanging(wrong);
-    let mut options = RunOptions::default();
-    options.build = Build::Watchdog;
-    options.repeat = std::num::NonZeroU32::new(1);
     let start = Instant::now();
-    let error = match warpline::run(&work, device, &options) {
-        Ok(_) => bail!("it did not hang"),
+    // Unchecked: the checker refuses what can be seen to hang.
+    let error = match watch::alone(&wrong.kernel, wrong.grid, device) {
+        Ok(()) => bail!("it did not hang"),
         Err(error) => error,
     };
     let took = start.elapsed();
     let report = error.to_string();
     ensure!(error.code() == "hang", "no hang was reported: {report}");
-    for part in &work.0.report {
+    for part in &wrong.report {
         ensure!(
             report.contains(part),
             "the report lacks {part:?}:\n{report}"
@@ -50,7 +45,7 @@ pub fn run(name: &str, device: &Device) -> Result<Answer> {
     Ok(Answer {
         note: Some(format!("reported after {took:.1?}")),
         // What cannot leave its wait traps, and takes the context with it.
-        dead: !work.0.leaves,
+        dead: !wrong.leaves,
         ..Answer::default()
     })
 }
@@ -61,40 +56,4 @@ fn good(device: &Device) -> Result<Answer> {
     let outcome = warpline::run(work.as_ref(), device, &RunOptions::default())?;
     ensure!(outcome.passed(), "a good kernel is wrong after a hang");
     Ok(Answer::default())
-}
-
-/// A kernel that hangs, as work.
-struct Hanging(Wrong);
-
-impl AnyWork for Hanging {
-    fn family(&self) -> &'static str {
-        "hang"
-    }
-    fn problem(&self) -> serde_json::Value {
-        serde_json::json!({ "hang": self.0.name })
-    }
-    fn config(&self) -> serde_json::Value {
-        serde_json::json!({})
-    }
-    fn plan(&self, _: &Target) -> Result<Plan, FamilyError> {
-        Ok(Plan {
-            steps: vec![Step::new(self.0.kernel.clone(), self.0.grid, vec![])],
-            workspace: 0,
-        })
-    }
-    fn cost(&self) -> Cost {
-        Cost {
-            flops: 0.0,
-            bytes: 0.0,
-        }
-    }
-    fn inputs(&self, _: u64) -> Vec<HostTensor> {
-        vec![]
-    }
-    fn outputs(&self) -> Vec<TensorSpec> {
-        vec![]
-    }
-    fn reference(&self, _: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
-        vec![]
-    }
 }

@@ -11,6 +11,7 @@
 //! | [`ops`] | a trial for every op |
 //! | [`vectors`] | what an H200 gave, recorded and replayed |
 //! | [`works`], [`ledger`] | all work that ships, and which programs were right on a GPU |
+//! | [`recall`] | inputs and references of a problem, once for all its works |
 //! | [`runtime`], [`hangs`] | what the runtime promises; kernels that hang |
 //! | [`cases`], [`child`], [`suite`] | tests, and the processes they run in |
 
@@ -23,6 +24,7 @@ pub mod gpu;
 pub mod hangs;
 pub mod ledger;
 pub mod ops;
+pub mod recall;
 pub mod rule;
 pub mod runtime;
 pub mod suite;

@@ -75,19 +75,18 @@ fn run(tests: Tests) -> Result<ExitCode> {
     if let Some(path) = &tests.ledger {
         note(path, &device, &left)?;
     }
-    for (name, note) in &notes(&left)? {
+    let left = left.lock().ok().context("a test panicked")?;
+    for (name, note) in &left.notes {
         println!("{name}: {note}");
+    }
+    for (group, took) in &left.took {
+        println!("{group}: {:.1} s", took.as_secs_f64());
     }
     println!(
         "{} passed, {} failed",
         conclusion.num_passed, conclusion.num_failed
     );
     Ok(conclusion.exit_code())
-}
-
-/// What is worth telling of those that passed.
-fn notes(left: &Leaving) -> Result<Vec<(String, String)>> {
-    Ok(left.lock().ok().context("a test panicked")?.notes.clone())
 }
 
 /// Notes what passed in a ledger.

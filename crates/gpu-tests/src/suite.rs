@@ -11,6 +11,7 @@ use libtest_mimic::{Failed, Trial};
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 use warpline::DeviceInfo;
 use warpline_ir::Target;
 
@@ -21,6 +22,8 @@ pub struct Left {
     pub passed: BTreeMap<String, Entry>,
     /// What is worth telling of those that passed, with their names.
     pub notes: Vec<(String, String)>,
+    /// How long the tests of each group took, by its name.
+    pub took: BTreeMap<String, Duration>,
     /// Works whose watchdog build failed.
     failed: HashSet<String>,
 }
@@ -40,6 +43,22 @@ fn lock<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// A test whose time counts for a group.
+fn test(
+    group: &str,
+    name: &str,
+    left: &Leaving,
+    run: impl FnOnce() -> Result<(), Failed> + Send + 'static,
+) -> Trial {
+    let (group, left) = (group.to_owned(), left.clone());
+    Trial::test(name, move || {
+        let start = Instant::now();
+        let verdict = run();
+        *lock(&left).took.entry(group).or_default() += start.elapsed();
+        verdict
+    })
+}
+
 /// What the harness is told.
 fn verdict(answer: Answer) -> Result<(), Failed> {
     answer.failed.map_or(Ok(()), |why| Err(why.into()))
@@ -47,11 +66,11 @@ fn verdict(answer: Answer) -> Result<(), Failed> {
 
 /// A test that one child runs.
 fn asks(group: &str, name: &str, children: &Shared, left: &Leaving) -> Trial {
-    let (asked, children, left) = (name.to_owned(), children.clone(), left.clone());
-    Trial::test(format!("{group}::{name}"), move || {
+    let (asked, children, leaving) = (name.to_owned(), children.clone(), left.clone());
+    test(group, &format!("{group}::{name}"), left, move || {
         let mut answer = lock(&children).run(&asked);
         let note = answer.note.take();
-        lock(&left).notes.extend(note.map(|note| (asked, note)));
+        lock(&leaving).notes.extend(note.map(|note| (asked, note)));
         verdict(answer)
     })
 }
@@ -73,7 +92,7 @@ pub fn everything(device: &DeviceInfo, left: &Leaving) -> Result<Vec<Trial>> {
     let works = works::all(&target(device))?;
     let watchdog = children(Kind::Watchdog);
     let tables = works.iter().filter(|work| work.part == Part::Table);
-    tests.extend(tables.map(|work| watched(&work.name, &watchdog, left)));
+    tests.extend(tables.map(|work| watched(work, &watchdog, left)));
     let finals = children(Kind::Final);
     tests.extend((works.iter()).map(|work| shipped(work, &finals, device, left)));
     let promises = children(Kind::Runtime);
@@ -98,12 +117,16 @@ pub fn target(device: &DeviceInfo) -> Target {
 }
 
 /// A work with bounded waits.
-fn watched(name: &str, children: &Shared, left: &Leaving) -> Trial {
-    let (work, children, left) = (name.to_owned(), children.clone(), left.clone());
-    Trial::test(format!("watchdog::{name}"), move || {
+fn watched(named: &Named, children: &Shared, left: &Leaving) -> Trial {
+    let (work, children, leaving) = (named.name.clone(), children.clone(), left.clone());
+    let (group, name) = (
+        format!("watchdog::{}", named.set),
+        format!("watchdog::{work}"),
+    );
+    test(&group, &name, left, move || {
         let answer = lock(&children).run(&work);
         if answer.failed.is_some() {
-            lock(&left).failed.insert(work);
+            lock(&leaving).failed.insert(work);
         }
         verdict(answer)
     })
@@ -111,7 +134,7 @@ fn watched(name: &str, children: &Shared, left: &Leaving) -> Trial {
 
 /// A work as it ships, unless it has failed with bounded waits.
 fn shipped(named: &Named, children: &Shared, device: &DeviceInfo, left: &Leaving) -> Trial {
-    let (work, children, left) = (named.name.clone(), children.clone(), left.clone());
+    let (work, children, leaving) = (named.name.clone(), children.clone(), left.clone());
     // Times of small problems tell nothing.
     let large = named.part == Part::Large;
     let driver = device.gpu.as_ref().map(|gpu| gpu.driver.clone());
@@ -121,8 +144,9 @@ fn shipped(named: &Named, children: &Shared, device: &DeviceInfo, left: &Leaving
         driver: driver.unwrap_or_default(),
         device: device.description.clone(),
     };
-    Trial::test(format!("final::{work}"), move || {
-        if lock(&left).failed.contains(&work) {
+    let (group, name) = (format!("final::{}", named.set), format!("final::{work}"));
+    test(&group, &name, left, move || {
+        if lock(&leaving).failed.contains(&work) {
             return Err("its watchdog build failed, so this one was not tried".into());
         }
         let mut answer = lock(&children).run(&work);
@@ -133,7 +157,7 @@ fn shipped(named: &Named, children: &Shared, device: &DeviceInfo, left: &Leaving
                 let entry = entry.clone();
                 (hash.clone(), Entry { kernel, ..entry })
             });
-            let mut left = lock(&left);
+            let mut left = lock(&leaving);
             left.passed.extend(passed);
             left.notes.extend(note.map(|note| (work, note)));
         }
@@ -143,12 +167,12 @@ fn shipped(named: &Named, children: &Shared, device: &DeviceInfo, left: &Leaving
 
 /// A kernel that hangs, and a good one behind it.
 fn hang(name: &'static str, children: &Shared, left: &Leaving) -> Trial {
-    let (children, left) = (children.clone(), left.clone());
-    Trial::test(format!("hangs::{name}"), move || {
+    let (children, leaving) = (children.clone(), left.clone());
+    test("hangs", &format!("hangs::{name}"), left, move || {
         let mut children = lock(&children);
         let mut answer = children.run(name);
         let note = answer.note.take().map(|note| (name.to_owned(), note));
-        lock(&left).notes.extend(note);
+        lock(&leaving).notes.extend(note);
         verdict(answer)?;
         verdict(children.run(hangs::GOOD))
     })

@@ -6,8 +6,10 @@ use warpline_kernels::{AnyFamily, AnyWork, FamilyError, Place, registry};
 
 /// A piece of work with a name of its own.
 pub struct Named {
-    /// Its name: family or probe, number, problem and config.
+    /// Its name: that of its set, number, problem and config.
     pub name: String,
+    /// Family or probe, and which of its works.
+    pub set: String,
     /// The work.
     pub work: Box<dyn AnyWork>,
     /// Why it is there.
@@ -19,25 +21,31 @@ pub struct Named {
 pub enum Part {
     /// A table of small problems that reach every path.
     Table,
-    /// The configs a tuner may choose.
+    /// The configs that a tuner may choose or that are measured, on small problems.
     Tuning,
     /// Problems that a simulator has no time for.
     Large,
 }
 
-/// The most bytes of a candidate's problem: its reference is computed on the host.
-const CANDIDATE: f64 = 64e6;
+/// The most bytes of a problem whose reference is soon computed on the host.
+const SMALL: f64 = 64e6;
 
-/// The families' tables, the candidates of their default problems as far as
-/// there are small problems for them, and the probes.
+/// The families' tables; what they are tuned and measured with, on small
+/// problems; and the probes.
 pub fn all(target: &Target) -> Result<Vec<Named>, FamilyError> {
     let mut all = vec![];
     for family in registry() {
         let cases: Vec<_> = family.cases(target).into_iter().collect::<Result<_, _>>()?;
         number(&mut all, family.name(), cases, Part::Table);
-        let tuned = tuned(family, target)?;
+        let mut seen = HashSet::new();
+        let mut tuned = candidates(family, Place::Gpu, target)?;
+        tuned.extend(candidates(family, Place::Cpu, target)?);
+        let tuned = small(tuned, &mut seen, target)?;
         let name = format!("{}, candidate", family.name());
         number(&mut all, &name, tuned, Part::Tuning);
+        let measured = small(measured(family, target)?, &mut seen, target)?;
+        let name = format!("{}, measured", family.name());
+        number(&mut all, &name, measured, Part::Tuning);
     }
     for probe in warpline_probes::all() {
         let name = format!("probe {}", probe.name);
@@ -48,27 +56,41 @@ pub fn all(target: &Target) -> Result<Vec<Named>, FamilyError> {
     Ok(all)
 }
 
-fn number(all: &mut Vec<Named>, name: &str, works: Vec<Box<dyn AnyWork>>, part: Part) {
+fn number(all: &mut Vec<Named>, set: &str, works: Vec<Box<dyn AnyWork>>, part: Part) {
     for (i, work) in works.into_iter().enumerate() {
-        let name = format!("{name} {i} {} {}", work.problem(), work.config());
-        all.push(Named { name, work, part });
+        all.push(Named {
+            name: format!("{set} {i} {} {}", work.problem(), work.config()),
+            set: set.to_owned(),
+            work,
+            part,
+        });
     }
 }
 
-/// Candidates with problems that are soon compared, one for each program.
-fn tuned(family: &dyn AnyFamily, target: &Target) -> Result<Vec<Box<dyn AnyWork>>, FamilyError> {
-    let mut seen = HashSet::new();
+/// One work for each program that was not seen yet, with a problem that is soon compared.
+fn small(
+    works: Vec<Box<dyn AnyWork>>,
+    seen: &mut HashSet<Vec<String>>,
+    target: &Target,
+) -> Result<Vec<Box<dyn AnyWork>>, FamilyError> {
     let mut all = vec![];
-    for place in [Place::Gpu, Place::Cpu] {
-        for work in candidates(family, place, target)? {
-            // The same program with smaller extents.
-            let work = work.period().map_or(work, |period| period.problem);
-            let steps = work.plan(target)?.steps;
-            let programs: Vec<_> = steps.iter().map(|s| s.kernel.hash()).collect();
-            if work.cost().bytes <= CANDIDATE && seen.insert(programs) {
-                all.push(work);
-            }
+    for work in works {
+        // The same program with smaller extents.
+        let work = work.period().map_or(work, |period| period.problem);
+        let steps = work.plan(target)?.steps;
+        let programs = steps.iter().map(|s| s.kernel.hash()).collect();
+        if work.cost().bytes <= SMALL && seen.insert(programs) {
+            all.push(work);
         }
+    }
+    Ok(all)
+}
+
+/// What a family is measured at, in every suite.
+fn measured(family: &dyn AnyFamily, target: &Target) -> Result<Vec<Box<dyn AnyWork>>, FamilyError> {
+    let mut all = vec![];
+    for suite in family.suites() {
+        all.extend(family.bench(suite, target)?);
     }
     Ok(all)
 }
@@ -97,13 +119,15 @@ pub struct Shipped {
     pub of: String,
 }
 
-/// Every kernel of all work, and of the candidates for the problems a GPU is given by default.
+/// Every kernel of all work, of the candidates for the problems a GPU is given
+/// by default, and of what is measured.
 pub fn shipped(target: &Target) -> Result<Vec<Shipped>, FamilyError> {
     let mut works = all(target)?;
     for family in registry() {
-        let tuned = candidates(family, Place::Gpu, target)?;
+        let mut large = candidates(family, Place::Gpu, target)?;
+        large.extend(measured(family, target)?);
         let name = format!("{}, GPU", family.name());
-        number(&mut works, &name, tuned, Part::Large);
+        number(&mut works, &name, large, Part::Large);
     }
     let mut seen = HashSet::new();
     let mut kernels = vec![];
@@ -120,4 +144,25 @@ pub fn shipped(target: &Target) -> Result<Vec<Shipped>, FamilyError> {
         }
     }
     Ok(kernels)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever ships can be noted in a ledger.
+    #[test]
+    fn every_kernel_that_ships_is_run_by_a_test() {
+        let target = Target::SM_90A;
+        let mut run = HashSet::new();
+        for named in all(&target).unwrap() {
+            let steps = named.work.plan(&target).unwrap().steps;
+            run.extend(steps.iter().map(|step| step.kernel.hash()));
+        }
+        let missing: Vec<_> = shipped(&target).unwrap();
+        let missing: Vec<_> = (missing.iter())
+            .filter(|kernel| !run.contains(&kernel.hash))
+            .collect();
+        assert!(missing.is_empty(), "{missing:#?}");
+    }
 }

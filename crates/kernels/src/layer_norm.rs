@@ -1,7 +1,7 @@
 //! `y = (x - mean) / √(variance + eps) · weight + bias` over each row.
 
 use crate::error::FamilyError;
-use crate::rows::{Given, Held, RowOp, Rows, Stat, positive_eps};
+use crate::rows::{Given, Held, Lanes, RowOp, Rows, Stat, positive_eps};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use warpline_ir::build::*;
@@ -92,18 +92,18 @@ impl RowOp for Op {
         x.iter().enumerate().map(column).collect()
     }
 
-    fn base(held: &Held) -> Reg<f32> {
-        held.units[0][0]
+    fn base(held: &Held, lanes: Lanes) -> Reg<f32> {
+        lanes.first(held.units[0][0])
     }
 
     fn keep(base: Reg<f32>, x: Reg<f32>) -> Reg<f32> {
         x - base
     }
 
-    fn measure(base: Reg<f32>, kept: &Held) -> Stat {
-        let count = kept.count();
-        let mean = kept.sum(|x| x) * recip(count.max(1.0));
-        let squares = kept.sum(|x| (x - mean) * (x - mean));
+    fn measure(base: Reg<f32>, kept: &Held, lanes: Lanes) -> Stat {
+        let count = lanes.sum(kept.count());
+        let mean = lanes.sum(kept.sum(|x| x)) * recip(count.max(1.0));
+        let squares = lanes.sum(kept.sum(|x| (x - mean) * (x - mean)));
         vec![count, mean, squares, base]
     }
 

@@ -1,7 +1,7 @@
 //! `y = x / √(mean of x² + eps) · weight` over each row.
 
 use crate::error::FamilyError;
-use crate::rows::{Given, Held, RowOp, Rows, Stat, positive_eps};
+use crate::rows::{Given, Held, Lanes, RowOp, Rows, Stat, positive_eps};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use warpline_ir::build::*;
@@ -80,7 +80,7 @@ impl RowOp for Op {
         x.iter().enumerate().map(column).collect()
     }
 
-    fn base(_: &Held) -> Reg<f32> {
+    fn base(_: &Held, _: Lanes) -> Reg<f32> {
         0.0f32.reg()
     }
 
@@ -88,8 +88,8 @@ impl RowOp for Op {
         x
     }
 
-    fn measure(_: Reg<f32>, kept: &Held) -> Stat {
-        vec![kept.sum(|x| x * x)]
+    fn measure(_: Reg<f32>, kept: &Held, lanes: Lanes) -> Stat {
+        vec![lanes.sum(kept.sum(|x| x * x))]
     }
 
     fn merge(a: &Stat, b: &Stat) -> Stat {

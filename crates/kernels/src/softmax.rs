@@ -1,7 +1,7 @@
 //! `y = softmax(x)` over each row, by one exponential for each element.
 
 use crate::error::FamilyError;
-use crate::rows::{Given, Held, RowOp, Rows, Stat};
+use crate::rows::{Given, Held, Lanes, RowOp, Rows, Stat};
 use clap::Args;
 use serde::Serialize;
 use std::f32::consts::LOG2_E;
@@ -20,7 +20,7 @@ pub struct Options {}
 
 /// The record of a part of a row: its maximum, and the sum of `exp(x - maximum)`.
 ///
-/// Each thread subtracts the maximum of its own values and corrects by one
+/// Each warp subtracts the maximum of its own values and corrects by one
 /// factor when the row's is known, so that no value meets a second exponential.
 impl RowOp for Op {
     const NAME: &'static str = "softmax";
@@ -58,16 +58,16 @@ impl RowOp for Op {
         exp.iter().map(|e| (e / sum, 1.0 / sum)).collect()
     }
 
-    fn base(held: &Held) -> Reg<f32> {
-        held.max()
+    fn base(held: &Held, lanes: Lanes) -> Reg<f32> {
+        lanes.max(held.max())
     }
 
     fn keep(base: Reg<f32>, x: Reg<f32>) -> Reg<f32> {
         exp2((x - finite(base)) * LOG2_E)
     }
 
-    fn measure(base: Reg<f32>, kept: &Held) -> Stat {
-        vec![base, kept.sum(|e| e)]
+    fn measure(base: Reg<f32>, kept: &Held, lanes: Lanes) -> Stat {
+        vec![base, lanes.sum(kept.sum(|e| e))]
     }
 
     fn merge(a: &Stat, b: &Stat) -> Stat {

@@ -33,11 +33,16 @@ fn one_module_serves_every_extent() {
 }
 
 #[test]
-fn every_case_is_accepted_by_the_checker_and_ptxas() {
+fn every_case_and_what_is_measured_is_accepted_by_the_checker_and_ptxas() {
     let ptxas = warpline_ptx::ptxas::Ptxas::find().unwrap_or_else(|e| panic!("{e}"));
     let mut seen = HashSet::new();
     for family in registry() {
-        for work in family.cases(&TARGET).into_iter().flatten() {
+        let measured = family
+            .suites()
+            .into_iter()
+            .flat_map(|suite| family.bench(suite, &TARGET).expect("legal"));
+        let cases = family.cases(&TARGET).into_iter().flatten();
+        for work in cases.chain(measured) {
             let at = format!("{} {} {}", work.family(), work.problem(), work.config());
             for step in work.plan(&TARGET).expect("legal").steps {
                 if !seen.insert(step.kernel.hash()) {

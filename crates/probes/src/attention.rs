@@ -1,7 +1,7 @@
 //! (b) The inner loop of attention: the scores of one block of keys are
 //! multiplied while the values of the block before are.
 
-use crate::probe::{Probe, boxes, dense, number, step, tensor};
+use crate::probe::{Probe, boxes, dense, number, sampled, step, tensor};
 use half::bf16;
 use serde_json::{Value as Json, json};
 use warpline_ir::build::*;
@@ -153,37 +153,29 @@ impl Probe for Attention {
     fn reference(&self, inputs: &[Vec<f64>]) -> Vec<(f64, f64)> {
         let (d, queries, keys) = (self.d as usize, self.queries as usize, self.keys as usize);
         let scale = 1.0 / f64::from(self.d).sqrt();
-        let mut out = Vec::new();
-        for row in 0..self.heads as usize * queries {
+        let rows = self.heads as usize * queries;
+        sampled(rows, d, 2 * rows * keys * d, |row| {
             let (head, i) = (row / queries, row % queries);
             let q = &inputs[0][row * d..][..d];
-            let of = |x: &[f64], j: usize| x[(head * keys + j) * d..][..d].to_vec();
-            let scores: Vec<f64> = (0..keys.min(i + 1))
-                .map(|j| {
-                    of(&inputs[1], j)
-                        .iter()
-                        .zip(q)
-                        .map(|(x, y)| x * y)
-                        .sum::<f64>()
-                        * scale
-                })
-                .collect();
+            let [k, v] = [1, 2].map(|x| inputs[x][head * keys * d..][..keys * d].chunks(d));
+            let score = |k: &[f64]| k.iter().zip(q).map(|(x, y)| x * y).sum::<f64>() * scale;
+            let scores: Vec<f64> = k.take(i + 1).map(score).collect();
             let max = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             let p: Vec<f64> = scores.iter().map(|s| (s - max).exp()).collect();
             let sum: f64 = p.iter().sum();
-            for col in 0..d {
-                let (mut y, mut size) = (0.0, 0.0);
-                for (j, p) in p.iter().enumerate() {
-                    let v = inputs[2][(head * keys + j) * d + col];
-                    y += p / sum * v;
-                    size += p / sum * v.abs();
+            let mut out = vec![(0.0, 0.0); d];
+            for (p, v) in p.iter().zip(v) {
+                for ((y, size), v) in out.iter_mut().zip(v) {
+                    *y += p / sum * v;
+                    *size += p / sum * v.abs();
                 }
-                // P is rounded to bf16 (half an ulp of its value), scores to f32.
-                let bound = half_ulp(DType::Bf16, y) * 1.01 + size * 2f64.powi(-8);
-                out.push((y, bound));
             }
-        }
-        out
+            // P is rounded to bf16 (half an ulp of its value), scores to f32.
+            let bound = |y, size| half_ulp(DType::Bf16, y) * 1.01 + size * 2f64.powi(-8);
+            out.into_iter()
+                .map(|(y, size)| (y, bound(y, size)))
+                .collect()
+        })
     }
     fn flops(&self) -> f64 {
         let [h, q, k, d] = [self.heads, self.queries, self.keys, self.d].map(f64::from);

@@ -1,7 +1,7 @@
 //! (c) Weights in 8 bits, products in 16: a role that widens them through a
 //! second ring, and consumers that widen them into the register operand.
 
-use crate::probe::{Probe, boxes, dense, dot, number, step, tensor};
+use crate::probe::{Probe, boxes, dense, number, product, step, tensor};
 use half::f16;
 use serde_json::{Value as Json, json};
 use warpline_ir::build::*;
@@ -213,11 +213,8 @@ impl Probe for Dequantise {
             }
             x
         };
-        let rows: Vec<Vec<f64>> = inputs[0].chunks(k).map(natural).collect();
-        let row = |x: &Vec<f64>| -> Vec<_> {
-            inputs[1].chunks(k).map(|w| dot(x, w, DType::F16)).collect()
-        };
-        rows.iter().flat_map(row).collect()
+        let x: Vec<f64> = inputs[0].chunks(k).flat_map(natural).collect();
+        product(&x, &inputs[1], self.shape[2], DType::F16)
     }
     fn flops(&self) -> f64 {
         2.0 * self.shape.map(f64::from).iter().product::<f64>()

@@ -198,19 +198,29 @@ pub(crate) fn dot(a: &[f64], b: &[f64], out: DType) -> (f64, f64) {
 
 /// A · Bᵀ for rows of `k`: every value with its bound.
 ///
-/// Of a large product only every 61st row is computed; the others may hold any number.
-fn product(a: &[f64], b: &[f64], k: u32, out: DType) -> Vec<(f64, f64)> {
+/// Of a large product some rows are computed, as [`sampled`] has it.
+pub(crate) fn product(a: &[f64], b: &[f64], k: u32, out: DType) -> Vec<(f64, f64)> {
     let k = k as usize;
-    let every = if a.len() * b.len() / k > 1 << 32 {
-        61
-    } else {
-        1
+    let work = a.len() * b.len() / k;
+    sampled(a.len() / k, b.len() / k, work, |i| {
+        let x = &a[i * k..][..k];
+        b.chunks(k).map(|y| dot(x, y, out)).collect()
+    })
+}
+
+/// Rows of a reference that takes `work` operations. Of a large one every n-th
+/// row is computed, and the others may hold any number; n is odd, so that all
+/// rows of a tile have their turn.
+pub(crate) fn sampled(
+    rows: usize,
+    cols: usize,
+    work: usize,
+    row: impl Fn(usize) -> Vec<(f64, f64)>,
+) -> Vec<(f64, f64)> {
+    let every = work >> 30 | 1;
+    let any = |i: usize| match i % every {
+        0 => row(i),
+        _ => vec![(0.0, f64::INFINITY); cols],
     };
-    let row = |(i, x): (usize, &[f64])| -> Vec<(f64, f64)> {
-        match i % every {
-            0 => b.chunks(k).map(|y| dot(x, y, out)).collect(),
-            _ => vec![(0.0, f64::INFINITY); b.len() / k],
-        }
-    };
-    a.chunks(k).enumerate().flat_map(row).collect()
+    (0..rows).flat_map(any).collect()
 }

@@ -137,6 +137,16 @@ fn a_reduction_is_one_the_elements_have() {
 }
 
 #[test]
+fn a_store_that_starts_before_its_tensor_is_refused() {
+    let at = |first: i32| {
+        let tiled = map(&[64, 128], Swizzle::B128);
+        store(tiled, |s| s.coords[1] = Operand::imm(first))
+    };
+    at(0).passes();
+    at(-1).refused("S.op", 10);
+}
+
+#[test]
 fn an_element_stride_of_the_inner_dimension_is_refused() {
     let stepped = |steps: &[u32]| TensorMapDecl {
         mode: MapMode::Stepped {

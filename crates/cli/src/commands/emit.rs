@@ -9,7 +9,7 @@ use clap::{ArgMatches, FromArgMatches};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use warpline::{PreparedStep, prepare};
-use warpline_ir::Target;
+use warpline_ir::{Kernel, Target};
 use warpline_kernels::{AnyFamily, Place};
 
 /// Prints the kernels that the arguments ask for.
@@ -86,7 +86,7 @@ impl Emitted {
             hash: kernel.hash(),
             grid: step.grid(),
             // The kernel itself: `Checked` shows its verdict.
-            ir: args.ir.then(|| (**kernel).to_string()),
+            ir: args.ir.then(|| Kernel::to_string(kernel)),
             ptx: ptx_wanted.then_some(ptx.text),
             resources,
             file: None,

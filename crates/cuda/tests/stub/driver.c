@@ -231,7 +231,13 @@ R cuLinkCreate_v2(unsigned n, int *names, H *values, H *out) {
 R cuLinkAddData_v2(H state, int type, H data, size_t size, const char *name, unsigned n, int *names, H *values) {
   ENTER(1)
   if (type != 1 || ((char *)data)[size - 1]) return 1; // PTX ends in NUL
-  return compiled(state, data);
+  Link *link = state;
+  R r = compiled(link, data);
+  if (!r && link->info && strstr(data, "setmaxnreg"))
+    strcat(link->info,
+           "ptxas info : (C7504) Potential Performance Loss: 'setmaxnreg' ignored to maintain compatibility across "
+           "compilation units.\n");
+  return r;
 }
 R cuLinkComplete(H state, H *image, size_t *size) {
   ENTER(1)

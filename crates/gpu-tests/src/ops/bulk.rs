@@ -5,7 +5,7 @@ use half::{bf16, f16};
 use warpline_ir::build::*;
 use warpline_ir::ops::bulk::Reduction;
 use warpline_ir::ops::policy::{CacheHint, Evict};
-use warpline_ir::{DType, Element, Operand, Scalar, TensorMapDecl, Type};
+use warpline_ir::{DType, Element, Operand, Scalar, Type};
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
@@ -117,35 +117,24 @@ fn multicast() -> Trial {
 /// Elements of a row.
 const ROW: u32 = 64;
 
-fn reductions(dtype: DType) -> Vec<Reduction> {
-    let legal = |op: &Reduction| op.legal_in_tensor(dtype).is_ok();
-    Reduction::ALL.into_iter().filter(legal).collect()
-}
-
-/// Every reduction of a type that global memory has, by runs of bytes and by boxes.
+/// Every reduction of a type that bulk stores have.
 fn combined<T: Element>() -> Trial {
     let (ty, dtype) = (T::Reg::TYPE, T::DTYPE);
-    let ops = reductions(dtype);
+    let legal = |op: &Reduction| op.legal_in_global(dtype).is_ok();
+    let ops: Vec<_> = Reduction::ALL.into_iter().filter(legal).collect();
     let n = ops.len() * ROW as usize;
-    let decl = TensorMapDecl {
-        swizzle: Default::default(),
-        ..TensorMapDecl::tiled(dtype, [ROW, 1])
-    };
     let kernel = super::kernel(&format!("combine_{dtype}"), |k| {
         let (x, out) = (k.pointer::<T>("x"), k.pointer::<T>("out"));
-        let map = k.tensor_map("boxes", decl.clone());
         let t = k.tile::<T>("t", 1, ROW).plain().stages(8).declare();
         let full = k.barrier("full", 8).count(1);
         let bytes = ROW * dtype.bytes() as u32;
         k.role("all").warps(1).body(|| {
             elect(|| {
                 for (i, &op) in (0u32..).zip(&ops) {
-                    let tile = t.stage(i);
                     full.at(i).arrive_expect(bytes);
-                    bulk_load(tile, x.address(i * ROW), bytes, full.at(i));
+                    bulk_load(t.stage(i), x.address(i * ROW), bytes, full.at(i));
                     full.at(i).wait(0);
-                    bulk_reduce(op, tile, out.address(i * ROW), bytes);
-                    map.reduce(op, tile, [0u32, i]);
+                    bulk_reduce(op, t.stage(i), out.address(i * ROW), bytes);
                 }
                 bulk_commit();
                 bulk_wait(0);
@@ -153,19 +142,12 @@ fn combined<T: Element>() -> Trial {
         });
     });
     Trial::new(
-        format!("bulk_store and tensor_store, combined, {dtype}"),
-        &["bulk_store", "tensor_store"],
+        format!("bulk_store, combined, {dtype}"),
+        &["bulk_store"],
         kernel,
     )
     .input(&super::values(ty, n, 52))
     .changed("runs", ty, &super::values(ty, n, 53))
-    .changed_map(
-        "boxes",
-        ty,
-        decl,
-        &[u64::from(ROW), ops.len() as u64],
-        &super::values(ty, n, 54),
-    )
 }
 
 /// Rows sent to a peer, copied and combined in every way its memory has.

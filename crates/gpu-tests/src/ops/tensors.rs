@@ -1,5 +1,9 @@
 //! Boxes of tensors: every rank, swizzle and mode, inside a tensor and over its edges.
 
+mod combined;
+mod im2col;
+mod near;
+
 use crate::trial::Trial;
 use half::bf16;
 use warpline_ir::build::*;
@@ -12,13 +16,11 @@ pub(crate) fn trials() -> Vec<Trial> {
         ranked([20, 7, 5], [16, 4, 2]),
         ranked([20, 5, 4, 3], [16, 2, 2, 2]),
         ranked([20, 3, 3, 3, 3], [16, 2, 2, 1, 2]),
+        outside(),
         stepped(),
+        stepped_store(),
         rounded(),
         multicast(),
-        im2col([24, 19, 2], [3], [2]),
-        im2col([24, 7, 5, 3], [3, 3], [1, 1]),
-        im2col([16, 4, 3, 3, 2], [3, 2, 3], [1, 1, 2]),
-        im2col_store(),
     ];
     for swizzle in [Swizzle::None, Swizzle::B32, Swizzle::B64, Swizzle::B128] {
         all.push(swizzled::<u8>(swizzle));
@@ -26,6 +28,9 @@ pub(crate) fn trials() -> Vec<Trial> {
         all.push(swizzled::<f32>(swizzle));
         all.push(swizzled::<u64>(swizzle));
     }
+    all.extend(near::trials());
+    all.extend(combined::trials());
+    all.extend(im2col::trials());
     all
 }
 
@@ -46,22 +51,34 @@ fn keep<T: Element>(tile: TileRef<T>, out: Global<T>, first: Reg<u32>) {
     });
 }
 
-/// Boxes inside a tensor, over each of its edges and outside of it, loaded and stored elsewhere.
-fn ranked<const R: usize>(extents: [u64; R], sides: [u32; R]) -> Trial
-where
-    [i32; R]: Coords<R>,
-{
-    let decl = TensorMapDecl {
+/// A plain map.
+fn plain(dtype: DType, sides: impl Into<Vec<u32>>) -> TensorMapDecl {
+    TensorMapDecl {
+        dtype,
+        tile: sides.into(),
         swizzle: Swizzle::None,
-        ..TensorMapDecl::tiled(DType::F32, sides)
-    };
-    let [height, width] = rows(&sides);
-    let places: [[i32; R]; 4] = [
+        mode: MapMode::Tiled,
+    }
+}
+
+/// Boxes inside a tensor, over its end, from before its start, and outside of it.
+fn places<const R: usize>(extents: [u64; R], sides: [u32; R]) -> [[i32; R]; 4] {
+    [
         [0; R],
         std::array::from_fn(|i| extents[i] as i32 - sides[i] as i32 / 2 - 1),
         std::array::from_fn(|i| -(i as i32 % 2) - 1),
         std::array::from_fn(|i| extents[i] as i32 + i as i32),
-    ];
+    ]
+}
+
+/// Boxes at four places, loaded; those that may be stored are, elsewhere.
+fn ranked<const R: usize>(extents: [u64; R], sides: [u32; R]) -> Trial
+where
+    [i32; R]: Coords<R>,
+{
+    let decl = plain(DType::F32, sides);
+    let [height, width] = rows(&sides);
+    let places = places(extents, sides);
     let kernel = super::kernel(&format!("tensor_{R}d"), |k| {
         let map = k.tensor_map("x", decl.clone());
         let (to, out) = (k.tensor_map("to", decl.clone()), k.pointer::<f32>("tiles"));
@@ -73,10 +90,7 @@ where
         let full = k.barrier("full", 4).count(1);
         k.role("all").warps(1).body(|| {
             elect(|| {
-                map.prefetch();
-                to.prefetch();
                 for (i, at) in (0u32..).zip(places) {
-                    map.prefetch_box(at, None);
                     full.at(i).arrive_expect(map.bytes());
                     map.load(t.stage(i), at, full.at(i));
                 }
@@ -86,9 +100,10 @@ where
                 keep(t.stage(i), out, (i * height * width).reg());
             }
             elect(|| {
-                // Shifted by one along each dimension but the innermost.
-                for (i, at) in (0u32..).zip(places) {
-                    let moved: [i32; R] = std::array::from_fn(|d| at[d] + i32::from(d > 0));
+                for (i, at) in (0u32..).zip(places).take(3) {
+                    // Along each dimension but the innermost by one, and never before the start.
+                    let moved: [i32; R] =
+                        std::array::from_fn(|d| (at[d] + i32::from(d > 0)).max(0));
                     to.store(t.stage(i), moved);
                     bulk_commit();
                     bulk_wait(0);
@@ -99,12 +114,7 @@ where
     let n = elements(&extents);
     Trial::new(
         format!("tensor copies, rank {R}"),
-        &[
-            "tensor_load",
-            "tensor_store",
-            "tensor_prefetch",
-            "tensor_prefetch_box",
-        ],
+        &["tensor_load", "tensor_store"],
         kernel,
     )
     .input_map(decl.clone(), &extents, &super::values(Type::F32, n, 70))
@@ -116,6 +126,37 @@ where
         &super::values(Type::F32, n, 71),
     )
     .output("tiles", Type::F32, (4 * height * width) as usize)
+}
+
+/// A box wholly past the end of a tensor is stored nowhere.
+fn outside() -> Trial {
+    let decl = plain(DType::F32, [16, 4]);
+    let kernel = super::kernel("tensor_outside", |k| {
+        let map = k.tensor_map("to", decl.clone());
+        let t = k.tile::<f32>("t", 4, 16).plain().declare();
+        k.role("all").warps(1).body(|| {
+            let tile = t.whole();
+            range(lane_id(), 64u32).by(32u32).each(|i| {
+                tile.store(i / 16, i % 16, 1.0f32.reg());
+            });
+            fence_async();
+            warp_sync();
+            elect(|| {
+                for at in [[20, 0], [0, 11], [23, 14]] {
+                    map.store(tile, at);
+                }
+                bulk_commit();
+                bulk_wait(0);
+            });
+        });
+    });
+    Trial::new("tensor_store, outside", &["tensor_store"], kernel).changed_map(
+        "tensor",
+        Type::F32,
+        decl,
+        &[20, 11],
+        &super::values(Type::F32, 220, 82),
+    )
 }
 
 /// Two panels of a swizzled tile, read element by element.
@@ -203,6 +244,41 @@ fn stepped() -> Trial {
         .output("tiles", Type::U32, 256)
 }
 
+/// A box stored to every second row and every third plane.
+fn stepped_store() -> Trial {
+    let decl = TensorMapDecl {
+        mode: MapMode::Stepped {
+            steps: vec![1, 2, 3],
+        },
+        ..plain(DType::U32, [16, 4, 2])
+    };
+    let kernel = super::kernel("stepped_store", |k| {
+        let (x, map) = (k.pointer::<u32>("x"), k.tensor_map("to", decl.clone()));
+        let t = k.tile::<u32>("t", 8, 16).plain().declare();
+        let full = k.barrier("full", 1).count(1);
+        k.role("all").warps(1).body(|| {
+            elect(|| {
+                full.at(0).arrive_expect(512u32);
+                bulk_load(t.whole(), x.address(0u32), 512u32, full.at(0));
+                full.at(0).wait(0);
+                map.store(t.whole(), [4, 3, 1]);
+                bulk_commit();
+                bulk_wait(0);
+            });
+        });
+    });
+    let extents = [20, 9, 5];
+    Trial::new("tensor_store, stepped", &["tensor_store"], kernel)
+        .input(&super::words(128, 85))
+        .changed_map(
+            "tensor",
+            Type::U32,
+            decl,
+            &extents,
+            &super::words(elements(&extents), 86),
+        )
+}
+
 /// What is loaded through a tf32 map has 13 bits less.
 fn rounded() -> Trial {
     let decl = TensorMapDecl {
@@ -256,125 +332,4 @@ fn multicast() -> Trial {
     Trial::new("tensor_load, multicast", &["tensor_load"], kernel)
         .input_map(decl, &[64, 16], &super::values(Type::Bf16, 1024, 76))
         .output("tiles", Type::Bf16, 2048)
-}
-
-/// The corners of a window with padding of half a filter, as convolutions set them.
-fn window<const S: usize>(filter: [u32; S], steps: [u32; S]) -> TensorMapDecl {
-    let pad = filter.map(|f| f as i32 / 2);
-    TensorMapDecl {
-        dtype: DType::Bf16,
-        tile: vec![],
-        swizzle: Swizzle::B32,
-        mode: MapMode::Im2col {
-            lower: pad.map(|p| -p).to_vec(),
-            upper: (filter.iter().zip(pad))
-                .map(|(&f, p)| p - (f as i32 - 1))
-                .collect(),
-            channels: 16,
-            pixels: 11,
-            steps: steps.to_vec(),
-        },
-    }
-}
-
-/// Windows of a convolution, from its first corner and from the middle, at two taps of the filter.
-fn im2col<const R: usize, const S: usize>(
-    extents: [u64; R],
-    filter: [u32; S],
-    steps: [u32; S],
-) -> Trial
-where
-    [i32; R]: Coords<R>,
-{
-    let decl = window(filter, steps);
-    let corner = |from: i32| -> [i32; R] {
-        std::array::from_fn(|i| match i {
-            0 => 8 * from,
-            // On a position of the window, counted from its first corner.
-            i if i <= S => {
-                let low = -(filter[i - 1] as i32 / 2);
-                low + from * steps[i - 1] as i32
-            }
-            _ => from,
-        })
-    };
-    let taps: [[u16; S]; 2] = [[0; S], filter.map(|f| f as u16 - 1)];
-    let kernel = super::kernel(&format!("im2col_{R}d"), |k| {
-        let map = k.tensor_map("x", decl.clone());
-        let out = k.pointer::<bf16>("tiles");
-        let t = k
-            .tile::<bf16>("t", 11, 16)
-            .swizzle(Swizzle::B32)
-            .stages(4)
-            .declare();
-        let full = k.barrier("full", 4).count(1);
-        k.role("all").warps(1).body(|| {
-            let copies = (0u32..).zip([(0, 0), (0, 1), (1, 0), (1, 1)]);
-            elect(|| {
-                for (i, (from, tap)) in copies.clone() {
-                    let (at, tap) = (corner(from), taps[tap]);
-                    map.prefetch_im2col(at, tap, None);
-                    full.at(i).arrive_expect(map.bytes());
-                    map.load_im2col(t.stage(i), at, tap, full.at(i));
-                }
-            });
-            for (i, _) in copies {
-                full.at(i).wait(0);
-                keep(t.stage(i), out, (i * 176).reg());
-            }
-        });
-    });
-    Trial::new(
-        format!("tensor_load, im2col of rank {R}"),
-        &["tensor_load", "tensor_prefetch_box"],
-        kernel,
-    )
-    .input_map(
-        decl,
-        &extents,
-        &super::values(Type::Bf16, elements(&extents), 77),
-    )
-    .output("tiles", Type::Bf16, 4 * 176)
-}
-
-/// A tile of pixels scattered over a window, as far as the tensor goes.
-fn im2col_store() -> Trial {
-    let decl = TensorMapDecl {
-        dtype: DType::Bf16,
-        tile: vec![],
-        swizzle: Swizzle::None,
-        mode: MapMode::Im2col {
-            lower: vec![-1, 0],
-            upper: vec![0, 0],
-            channels: 8,
-            pixels: 13,
-            steps: vec![2, 1],
-        },
-    };
-    let kernel = super::kernel("im2col_store", |k| {
-        let (x, map) = (k.pointer::<bf16>("x"), k.tensor_map("to", decl.clone()));
-        let t = k.tile::<bf16>("t", 13, 8).plain().declare();
-        let full = k.barrier("full", 1).count(1);
-        k.role("all").warps(1).body(|| {
-            elect(|| {
-                full.at(0).arrive_expect(208u32);
-                bulk_load(t.whole(), x.address(0u32), 208u32, full.at(0));
-                full.at(0).wait(0);
-                map.store_im2col(t.whole(), [0, -1, 1, 0]);
-                bulk_commit();
-                bulk_wait(0);
-            });
-        });
-    });
-    let extents = [8, 5, 4, 2];
-    let n = elements(&extents);
-    Trial::new("tensor_store, im2col", &["tensor_store"], kernel)
-        .input(&super::values(Type::Bf16, 104, 78))
-        .changed_map(
-            "tensor",
-            Type::Bf16,
-            decl,
-            &extents,
-            &super::values(Type::Bf16, n, 79),
-        )
 }

@@ -1,14 +1,14 @@
 //! Work queues: items that CTAs, or clusters, take as they come to them.
 
 use super::declare::Builder;
-use super::flow::{if_, while_};
+use super::flow::{if_, if_else, while_};
 use super::global::Global;
 use super::raw::{Bar, store_async};
 use super::reg::{Reg, Value, Var};
 use super::ring::Ring;
 use super::state::{here, with};
 use super::tile::Tile;
-use super::warp::{cluster_rank, grid_clusters, grid_ctas};
+use super::warp::{cluster_id, cluster_rank, cta_id, grid_clusters, grid_ctas};
 use crate::ops::atomic::AtomicOp;
 use crate::sync::{MemoryOrder, Scope};
 
@@ -16,14 +16,17 @@ use crate::sync::{MemoryOrder, Scope};
 ///
 /// The role that fetches takes numbers from a counter in global memory and
 /// passes them on through a ring; every other role learns of an item only
-/// there, so all see the same sequence. Two words lie at the pointer that the
-/// queue adds to the parameters: the counter, and how many CTAs or clusters
-/// are through. They are zero before the first launch, and the last one makes
-/// them so again.
+/// there, so all see the same sequence. The first item of a CTA, or of a
+/// cluster, is the one of its own index ([`dealt`](Self::dealt)); the rest
+/// come from the counter. Two words lie at the pointer that the queue adds to
+/// the parameters: the counter, and how many CTAs or clusters are through.
+/// They are zero before the first launch, and the last one makes them so again.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkQueue {
     words: Global<u32>,
     ring: Ring<Tile<u32>>,
+    /// Rounds that are dealt by index.
+    dealt: u32,
     /// Where the fetching threads of a cluster tell each other.
     cluster: Option<Shared>,
 }
@@ -58,9 +61,17 @@ impl WorkQueue {
         };
         Self {
             words: k.pointer(name),
+            dealt: 1,
             cluster: (size > 1).then(shared),
             ring: k.ring(name, stages, |s| s.vector::<u32>(4)).shared(),
         }
+    }
+
+    /// Has the first `rounds` items of each CTA or cluster dealt by index, at
+    /// least one: a ring fills at once, and the counter is asked only then.
+    pub fn dealt(mut self, rounds: u32) -> Self {
+        self.dealt = rounds.max(1);
+        self
     }
 
     /// In the fetching role, by one thread: takes items below `count` and runs `body` for each.
@@ -70,38 +81,48 @@ impl WorkQueue {
     pub fn fetch_each(self, count: impl Value<u32>, body: impl FnOnce(Reg<u32>)) {
         let _at = here();
         let count = count.reg();
-        let take = || self.words.fetch_add(0u32, 1u32);
+        // The item after this one, of the round after `round`.
+        let after = |next: Var<u32>, round: Var<u32>, all: Reg<u32>| {
+            let dealt = round.get() + 1;
+            round.set(dealt);
+            if_else(
+                dealt.lt(self.dealt),
+                || next.set(next.get() + all),
+                || next.set(self.words.fetch_add(0u32, 1u32) + all * self.dealt),
+            );
+        };
+        let round = Var::new(0u32);
         let tell = |item| {
             let slot = self.ring.acquire();
             slot.store(0u32, 0u32, item);
             slot.commit();
         };
         let Some(shared) = self.cluster else {
-            let next = Var::new(take());
+            let (next, all) = (Var::new(cta_id()), grid_ctas());
             each_until(count, body, || {
                 let item = next.get();
                 tell(item);
-                next.set(take());
+                after(next, round, all);
                 item
             });
-            self.leave(grid_ctas());
+            self.leave(all);
             return;
         };
         let first = cluster_rank().eq(0u32);
-        let (next, turn) = (Var::new(0u32), Var::new(0u32));
-        if_(first, || next.set(take()));
+        let (next, all) = (Var::new(cluster_id()), grid_clusters());
+        let turn = Var::new(0u32);
         each_until(count, body, || {
             let place = shared.place(turn.get());
             turn.set(turn.get() + 1);
             if_(first, || {
                 shared.send(place, next.get());
-                next.set(take());
+                after(next, round, all);
             });
             let item = shared.receive(place);
             tell(item);
             item
         });
-        if_(first, || self.leave(grid_clusters()));
+        if_(first, || self.leave(all));
     }
 
     /// In any other role: runs `body` for each item the fetching role took.

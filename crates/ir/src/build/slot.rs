@@ -215,13 +215,28 @@ impl<L: RingTiles> Slot<L, Filling> {
     /// Copies `bytes` from global memory to the start of a tile of the slot.
     #[track_caller]
     pub fn load_bytes<T: Element>(&self, to: TileRef<T>, from: Reg<u64>, bytes: impl Value<u32>) {
+        self.load_bytes_with(to, from, bytes, None);
+    }
+
+    /// As [`load_bytes`](Self::load_bytes), with a cache hint.
+    #[track_caller]
+    pub fn load_bytes_with<T: Element>(
+        &self,
+        to: TileRef<T>,
+        from: Reg<u64>,
+        bytes: impl Value<u32>,
+        hint: Option<CacheHint>,
+    ) {
         let _at = here();
         let bytes = bytes.operand();
         self.expect(bytes);
-        let bar = self.full();
         match bytes {
-            Operand::Imm(n) => super::raw::bulk_load(to, from, n as u32, bar),
-            Operand::Reg(r) => super::raw::bulk_load(to, from, Reg::<u32>::of(r), bar),
+            Operand::Imm(n) => {
+                super::raw::bulk_load_with(to, from, n as u32, self.full(), None, hint)
+            }
+            Operand::Reg(r) => {
+                super::raw::bulk_load_with(to, from, Reg::<u32>::of(r), self.full(), None, hint)
+            }
         }
     }
 

@@ -3,7 +3,8 @@
 //! A box is a list of *rows*: runs of elements along the innermost dimension,
 //! one after the other in shared memory, 16-byte chunks permuted by the
 //! swizzle of the absolute shared byte. What lies outside the tensor reads as
-//! zero, is not stored, and still counts as bytes.
+//! zero, is not stored, and still counts as bytes. A store starts at no negative
+//! coordinate; a load may.
 //!
 //! The rows of a tiled box step through its outer dimensions, the second
 //! fastest, by the map's element strides. The rows of an im2col copy are

@@ -2,6 +2,7 @@
 
 use super::cell::VECTOR;
 use super::problem::Shape;
+use super::rule::{MOST_THREADS, Room};
 use crate::error::FamilyError;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
@@ -25,7 +26,7 @@ pub enum Form {
 
 impl Form {
     /// Rings of rows.
-    fn rings(self) -> u32 {
+    pub(super) fn rings(self) -> u32 {
         match self {
             Form::Direct | Form::TwoSweeps => 0,
             Form::DoubleBuffer | Form::Specialized => 1,
@@ -37,6 +38,18 @@ impl Form {
     pub(super) fn has_ring(self) -> bool {
         self.rings() > 0
     }
+}
+
+/// Where the weights that every row meets stay from row to row.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Weights {
+    /// In the registers of the threads that need them
+    Registers,
+    /// In shared memory
+    Shared,
+    /// Nowhere: each row reads them again
+    Global,
 }
 
 /// What the caller fixes of the config.
@@ -57,6 +70,9 @@ pub struct Choice {
     /// CTAs that hold a row together: 1 to 16
     #[arg(long, value_name = "COUNT")]
     pub cluster: Option<u32>,
+    /// Where weights stay from row to row
+    #[arg(long)]
+    pub weights: Option<Weights>,
     /// CTAs of the grid
     #[arg(long, value_name = "COUNT")]
     pub ctas: Option<u32>,
@@ -79,23 +95,11 @@ pub struct Config {
     pub stages: u32,
     /// CTAs that hold a row together.
     pub cluster: u32,
-    /// Do weights stay in registers from row to row?
-    pub hold: bool,
+    /// Where weights stay from row to row.
+    pub weights: Weights,
     /// CTAs of the grid.
     pub ctas: u32,
 }
-
-/// The most 32-bit registers in which one thread holds values and weights.
-const MOST_HELD: u32 = 64;
-
-/// The most bytes of shared memory that two slots of every ring take by the rule.
-const MOST_SLOTS: u64 = 220 * 1024;
-
-/// The most threads that compute in one CTA.
-const MOST_THREADS: u32 = 1024;
-
-/// Rows shorter than this are not worth a copy of their own.
-const LEAST_COPY: u64 = 1024;
 
 impl Config {
     /// Are blocks of rows taken from a queue?
@@ -128,13 +132,18 @@ impl Config {
         self.threads * self.units * VECTOR
     }
 
-    /// Shared memory of the rings, with room for records and barriers.
-    fn shared_bytes(&self) -> u64 {
-        let rings = u64::from(self.form.rings());
-        let slot = u64::from(self.slot_row()) * u64::from(self.block);
-        let meeting = 2 * u64::from(self.block * self.warps_of_row() * self.cluster) * 16;
-        let queue = 64 * u64::from(self.stages);
-        rings * u64::from(self.stages) * (slot + 16) + meeting + queue + u64::from(self.block) * 16
+    /// Shared memory of the rings and the weights, with room for records and barriers.
+    pub(super) fn shared_bytes(&self, weights: usize) -> u64 {
+        let row = u64::from(self.slot_row());
+        let slot = row * u64::from(self.block) + 16;
+        let rings = u64::from(self.form.rings() * self.stages) * slot;
+        let weights = match self.weights {
+            Weights::Shared => weights as u64 * row,
+            _ => 0,
+        };
+        let meeting = 2 * u64::from(self.block * (self.warps_of_row() * self.cluster + 1)) * 16;
+        let queue = 256 * u64::from(self.stages);
+        rings + weights + meeting + queue
     }
 
     /// The config for a shape whose rows meet `weights` vectors, with the caller's choices in it.
@@ -144,11 +153,9 @@ impl Config {
         choice: &Choice,
         target: &Target,
     ) -> Result<Self, FamilyError> {
-        let refuse = |text: String| Err(FamilyError::Config(text));
-        let room = Room::new(shape, weights);
-        let vectors = room.vectors;
+        let room = Room::new(shape, weights, target);
         let form = choice.form.unwrap_or_else(|| room.form());
-        if form.has_ring() && !vectors {
+        if form.has_ring() && !room.vectors {
             return refuse(format!(
                 "form {} copies rows in bulk, and rows of {} elements with strides {} and {} do not all start and end on 16 bytes: choose --form direct",
                 name(form),
@@ -157,9 +164,40 @@ impl Config {
                 shape.y_stride
             ));
         }
-        let cluster = choice
-            .cluster
-            .unwrap_or_else(|| room.cluster(form, choice.threads));
+        let mut config = room.deal(form, choice);
+        config.check(&room, choice)?;
+        if let Some(stages) = choice.stages {
+            config.stages = stages;
+        }
+        let (needed, have) = (config.shared_bytes(weights), u64::from(target.shared_bytes));
+        if needed > have {
+            return refuse(format!(
+                "{} stages of {} rows need {needed} bytes of shared memory; {} has {have}",
+                config.stages, config.block, target.name
+            ));
+        }
+        config.ctas = match choice.ctas {
+            Some(n) if n == 0 || !n.is_multiple_of(config.cluster) => {
+                return refuse(format!(
+                    "a grid is whole clusters of {} CTAs, at least one, not {n} CTAs",
+                    config.cluster
+                ));
+            }
+            Some(n) => n,
+            None => room.ctas(&config),
+        };
+        Ok(config)
+    }
+
+    /// Refuses what the forms cannot be built with.
+    fn check(&self, room: &Room<'_>, choice: &Choice) -> Result<(), FamilyError> {
+        let Self {
+            form,
+            threads,
+            cluster,
+            block,
+            ..
+        } = *self;
         if cluster == 0 || cluster > 16 || u64::from(cluster) > room.units {
             return refuse(format!(
                 "a row of {} units is held by a cluster of 1 to {} CTAs, not {cluster}",
@@ -172,9 +210,6 @@ impl Config {
                 "form two-sweeps works with single CTAs, not with clusters of {cluster}"
             ));
         }
-        let threads = choice
-            .threads
-            .unwrap_or_else(|| room.threads(form, cluster));
         if !(threads.is_power_of_two() && threads < 32
             || threads.is_multiple_of(32) && (32..=MOST_THREADS).contains(&threads))
         {
@@ -187,95 +222,37 @@ impl Config {
                 "in a cluster, and in two sweeps, whole warps work on a row, not {threads} threads"
             ));
         }
-        let units = room.units_of(form, cluster, threads);
-        if units > u64::from(room.most(false)) && form != Form::TwoSweeps {
+        let most = room.most(self.weights);
+        if self.units > most && form != Form::TwoSweeps {
             return refuse(format!(
-                "{threads} threads in each of {cluster} CTAs hold {units} units each of a row of {} elements: {} at most (more --threads or --cluster, or --form two-sweeps)",
-                shape.cols,
-                room.most(false)
+                "{threads} threads in each of {cluster} CTAs hold {} units each of a row of {} elements: {most} at most (more --threads or --cluster, other --weights, or --form two-sweeps)",
+                self.units, room.shape.cols
             ));
         }
-        let mut config = Self {
-            form,
-            threads,
-            units: units as u32,
-            vectors,
-            block: 1,
-            stages: 1,
-            cluster,
-            hold: units <= u64::from(room.most(true)) && form != Form::TwoSweeps,
-            ctas: 1,
-        };
+        if self.weights == Weights::Shared && !form.has_ring() {
+            return refuse(format!(
+                "form {} leaves no weights in shared memory: --weights registers or global",
+                name(form)
+            ));
+        }
         let most_block = MOST_THREADS / threads;
-        config.block = match choice.block {
-            None => default_block(&config).min(most_block),
-            Some(b) => b,
-        };
-        if config.block == 0
-            || config.block > most_block
-            || !config.computing().is_multiple_of(32) && config.computing() > 32
-        {
+        let whole = self.computing().is_multiple_of(32) || self.computing() < 32;
+        if block == 0 || block > most_block || !whole {
             return refuse(format!(
-                "a CTA works on 1 to {most_block} rows of {threads} threads at once, in whole warps, not on {}",
-                config.block
+                "a CTA works on 1 to {most_block} rows of {threads} threads at once, in whole warps, not on {block}"
             ));
         }
-        config.stages = match (form, choice.stages) {
-            (Form::Direct | Form::TwoSweeps, None) => 1,
-            (Form::Direct | Form::TwoSweeps, Some(s)) => {
-                return refuse(format!(
-                    "form {} has no ring, so --stages {s} has no meaning: choose --form specialized",
-                    name(form)
-                ));
+        match (form, choice.stages) {
+            (Form::Direct | Form::TwoSweeps, Some(s)) => refuse(format!(
+                "form {} has no ring, so --stages {s} has no meaning: choose --form specialized",
+                name(form)
+            )),
+            (Form::DoubleBuffer, Some(s)) if s != 2 => {
+                refuse(format!("form double-buffer has 2 stages, not {s}"))
             }
-            (Form::DoubleBuffer, None | Some(2)) => 2,
-            (Form::DoubleBuffer, Some(s)) => {
-                return refuse(format!("form double-buffer has 2 stages, not {s}"));
-            }
-            (_, Some(0)) => return refuse("a ring has at least 1 stage, not 0".into()),
-            (_, Some(s)) => s,
-            (_, None) => default_stages(&config),
-        };
-        let (needed, have) = (config.shared_bytes(), u64::from(target.shared_bytes));
-        if needed > have {
-            return refuse(format!(
-                "{} stages of {} rows need {needed} bytes of shared memory; {} has {have}",
-                config.stages, config.block, target.name
-            ));
+            (_, Some(0)) => refuse("a ring has at least 1 stage, not 0".into()),
+            _ => Ok(()),
         }
-        config.ctas = match choice.ctas {
-            Some(n) if n == 0 || !n.is_multiple_of(cluster) => {
-                return refuse(format!(
-                    "a grid is whole clusters of {cluster} CTAs, at least one, not {n} CTAs"
-                ));
-            }
-            Some(n) => n,
-            None => config.default_ctas(shape, weights, target),
-        };
-        Ok(config)
-    }
-
-    /// Persistent forms get as many CTAs as a device holds at once; the queue
-    /// makes it harmless if some of them find no room. Where nothing stays
-    /// from row to row, each block is a CTA of its own: the hardware deals
-    /// them out in order, and evens out the SMs.
-    fn default_ctas(&self, shape: &Shape, weights: usize, target: &Target) -> u32 {
-        let blocks = shape.rows.div_ceil(u64::from(self.block)).max(1);
-        let stays = self.form.has_ring() || weights > 0 && self.hold;
-        if !stays {
-            let most = u64::from(u32::MAX / 2 / self.cluster);
-            return blocks.min(most) as u32 * self.cluster;
-        }
-        let threads = self.warps() * 32 + if self.form.has_ring() { 32 } else { 0 };
-        let by_threads = 2048 / threads;
-        let by_registers = 65536 / (threads * 64);
-        let by_shared = u64::from(target.shared_bytes) / self.shared_bytes().max(1);
-        let per_sm = by_threads
-            .min(by_registers)
-            .min(by_shared.min(8) as u32)
-            .clamp(1, 8);
-        let clusters = u64::from(target.sms * per_sm / self.cluster).max(1);
-        blocks.min(clusters) as u32 * self.cluster
     }
 }
 
@@ -285,152 +262,38 @@ fn name(form: Form) -> String {
         .map_or_else(String::new, |v| v.get_name().to_owned())
 }
 
-/// How much of a row a thread has room for.
-struct Room<'a> {
-    shape: &'a Shape,
-    weights: usize,
-    vectors: bool,
-    /// Units of a row.
-    units: u64,
-}
-
-impl<'a> Room<'a> {
-    fn new(shape: &'a Shape, weights: usize) -> Self {
-        let vectors = shape.aligned();
-        Self {
-            shape,
-            weights,
-            vectors,
-            units: shape.units(vectors),
-        }
-    }
-
-    /// Units that a thread holds at most, with or without the weights beside them.
-    fn most(&self, hold: bool) -> u32 {
-        let size = self.shape.dtype.dtype().bytes() as u32;
-        let weights = if hold { self.weights as u32 } else { 0 };
-        // Values take 4 bytes of register each, weights stay as they lie in memory.
-        let (values, bytes) = match self.vectors {
-            true => (VECTOR / size, VECTOR * weights),
-            false => (1, 4 * weights),
-        };
-        4 * MOST_HELD / (4 * values + bytes)
-    }
-
-    /// The rule: what no cluster holds is read twice. Rows that meet no
-    /// weights and fit one CTA are direct. Rows that start and end on 16 bytes
-    /// and are worth a copy go through a ring. All else is direct.
-    fn form(&self) -> Form {
-        let one = u64::from(MOST_THREADS * self.most(false));
-        if self.units > 16 * one {
-            Form::TwoSweeps
-        } else if self.weights == 0 && self.units <= one {
-            Form::Direct
-        } else if self.vectors && self.shape.row_bytes() >= LEAST_COPY {
-            Form::Specialized
-        } else {
-            Form::Direct
-        }
-    }
-
-    /// The fewest CTAs that hold a row with its weights, or without them.
-    fn cluster(&self, form: Form, threads: Option<u32>) -> u32 {
-        if form == Form::TwoSweeps {
-            return 1;
-        }
-        let threads = u64::from(threads.unwrap_or(most_threads(form)));
-        // Two slots of every ring must fit.
-        let slots = u64::from(2 * form.rings() * VECTOR);
-        let holds = |c: u32, hold| {
-            let part = self.units.div_ceil(u64::from(c));
-            threads * u64::from(self.most(hold)) >= part && part * slots <= MOST_SLOTS
-        };
-        let all = [1, 2, 4, 8, 16];
-        let found = all.into_iter().find(|&c| holds(c, true));
-        found
-            .or_else(|| all.into_iter().find(|&c| holds(c, false)))
-            .unwrap_or(16)
-    }
-
-    /// The fewest threads that hold their part of a row: less than a warp for short rows.
-    fn threads(&self, form: Form, cluster: u32) -> u32 {
-        if form == Form::TwoSweeps {
-            return most_threads(form);
-        }
-        let least = if cluster > 1 { 32 } else { 1 };
-        let all = || (0..=10).map(|i| 1u32 << i).filter(|&t| t >= least);
-        let holds = |t: u32, hold| {
-            self.units_of(form, cluster, t) <= u64::from(self.most(hold))
-                && (t <= most_threads(form) || !hold)
-        };
-        let found = all().find(|&t| holds(t, true));
-        found
-            .or_else(|| all().find(|&t| holds(t, false)))
-            .unwrap_or(MOST_THREADS)
-    }
-
-    /// Units of the busiest thread.
-    fn units_of(&self, form: Form, cluster: u32, threads: u32) -> u64 {
-        if form == Form::TwoSweeps {
-            return if self.vectors { 4 } else { 8 };
-        }
-        let part = self.units.div_ceil(u64::from(cluster));
-        part.div_ceil(u64::from(threads.max(1)))
-    }
-}
-
-/// The most threads of a CTA that hold a row by the rule.
-fn most_threads(form: Form) -> u32 {
-    match form {
-        Form::Direct => MOST_THREADS,
-        _ => 512,
-    }
-}
-
-/// Enough rows at once for 12 warps, which leave every thread 128 registers
-/// beside a loader; 8 where there is none.
-fn default_block(c: &Config) -> u32 {
-    match c.form {
-        Form::TwoSweeps => 1,
-        Form::Direct => (256 / c.threads).max(1),
-        _ => (384 / c.threads).max(1),
-    }
-}
-
-/// Enough stages for 96 KiB in flight, or what fits; 2 at least.
-fn default_stages(c: &Config) -> u32 {
-    let slot = c.slot_row() * c.block;
-    let most = (MOST_SLOTS as u32) / (slot * c.form.rings());
-    (96 * 1024 / slot).clamp(2, 8).min(most.max(2))
+fn refuse<T>(text: String) -> Result<T, FamilyError> {
+    Err(FamilyError::Config(text))
 }
 
 /// Legal configs, best guess first.
 pub(super) fn candidates(shape: &Shape, weights: usize, target: &Target) -> Vec<Config> {
     let mut all: Vec<Config> = Vec::new();
     let mut add = |choice: Choice| {
-        let config = Config::new(shape, weights, &choice, target);
-        if let Some(c) = config.ok().filter(|c| !all.contains(c)) {
-            all.push(c);
-        }
+        let config = Config::new(shape, weights, &choice, target).ok();
+        all.extend(config.filter(|c| !all.contains(c)));
     };
     add(Choice::default());
+    let room = Room::new(shape, weights, target);
     let forms = [
         Form::Specialized,
         Form::ThreeRoles,
-        Form::DoubleBuffer,
         Form::Direct,
+        Form::DoubleBuffer,
     ];
     for form in forms {
-        let cluster = Room::new(shape, weights).cluster(form, None);
-        for cluster in [cluster, cluster / 2, cluster * 2].map(Some) {
-            for threads in [None, Some(32), Some(64), Some(128), Some(256), Some(512)] {
-                let choice = Choice {
-                    form: Some(form),
-                    cluster,
-                    threads,
-                    ..Choice::default()
-                };
-                add(choice);
+        let usual = room.deal(form, &Choice::default());
+        for cluster in [usual.cluster, usual.cluster / 2, usual.cluster * 2] {
+            for threads in [usual.threads, usual.threads / 2, usual.threads * 2] {
+                for block in [None, Some(1), Some(2)] {
+                    add(Choice {
+                        form: Some(form),
+                        cluster: Some(cluster),
+                        threads: Some(threads),
+                        block,
+                        ..Choice::default()
+                    });
+                }
             }
         }
     }

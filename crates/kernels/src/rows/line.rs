@@ -1,9 +1,9 @@
 //! The forms whose threads hold a row: direct, double-buffer, specialized, three-roles.
 
 use super::cell::{Cell, VECTOR};
-use super::config::{Config, Form};
-use super::meet::{self, Meet};
-use super::op::{Given, Held, RowOp};
+use super::config::{Config, Form, Weights};
+use super::meet::Meet;
+use super::op::{Given, Held, Lanes, RowOp};
 use super::raw::Raw;
 use super::seat::{Io, Part, Seat, Unit};
 use warpline_ir::build::*;
@@ -17,39 +17,126 @@ struct Line<'a, K, E: Cell> {
     part: Part,
     seat: Seat,
     given: Given,
-    /// The thread's units of the weights, where they stay in registers.
-    weights: Vec<Vec<Raw<E>>>,
+    /// Where the weights are.
+    weights: Kept<E>,
     /// Rows done so far, where records meet.
     turn: Var<u32>,
 }
 
+/// What the threads of a CTA share besides rows.
+struct Shared<K, E> {
+    meet: Option<Meet<K>>,
+    /// The weights, and where the threads learn that they are there.
+    weights: Option<(Tile<E>, Named)>,
+}
+
+impl<K, E> Clone for Shared<K, E> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<K, E> Copy for Shared<K, E> {}
+
+impl<K: RowOp, E: Cell> Shared<K, E> {
+    fn declare(k: Builder, c: &Config, io: &Io<E>) -> Self {
+        let count = io.vectors.len() as u32;
+        let cols = c.slot_row() / Io::<E>::SIZE;
+        let weights = || {
+            let tile = k.tile("weights", count, cols).plain().declare();
+            (tile, k.named_barrier("weights"))
+        };
+        Self {
+            meet: Meet::declare(k, c),
+            weights: (c.weights == Weights::Shared && count > 0).then(weights),
+        }
+    }
+}
+
+/// Where the weights that every row meets are.
+enum Kept<E: Cell> {
+    /// In registers: this thread's units of each.
+    Registers(Vec<Vec<Raw<E>>>),
+    /// In shared memory, one row each.
+    Shared(Tile<E>),
+    /// In global memory.
+    Global,
+}
+
 impl<'a, K: RowOp, E: Cell> Line<'a, K, E> {
-    fn new(c: &'a Config, io: &'a Io<E>, meet: Option<Meet<K>>) -> Self {
+    fn new(c: &'a Config, io: &'a Io<E>, shared: Shared<K, E>) -> Self {
         let part = Part::new(io.units(c), c);
         let seat = Seat::new(part, c);
         let mut line = Self {
             c,
             io,
-            meet,
+            meet: shared.meet,
             part,
             seat,
             given: Given {
                 cols: io.cols.cast(),
                 scalars: io.scalars.clone(),
             },
-            weights: Vec::new(),
+            weights: Kept::Global,
             turn: Var::new(0u32),
         };
-        if c.hold {
-            line.weights = line.weights();
+        match (c.weights, shared.weights) {
+            (Weights::Registers, _) => line.weights = Kept::Registers(line.read_weights()),
+            (Weights::Shared, Some((tile, ready))) => {
+                line.share_weights(tile, ready);
+                line.weights = Kept::Shared(tile);
+            }
+            _ => {}
         }
         line
     }
 
-    /// The thread's units of the weights.
-    fn weights(&self) -> Vec<Vec<Raw<E>>> {
+    /// The thread's units of the weights, from global memory.
+    fn read_weights(&self) -> Vec<Vec<Raw<E>>> {
         let all = self.io.vectors.iter();
         all.map(|&v| self.raw(self.within(v, 0u64.reg()))).collect()
+    }
+
+    /// The threads of the first row bring the weights to shared memory for all.
+    fn share_weights(&self, tile: Tile<E>, ready: Named) {
+        if_(self.seat.row.eq(0u32), || {
+            for (i, raw) in self.read_weights().into_iter().enumerate() {
+                let units = self.seat.units(self.c).into_iter();
+                for ((unit, inside), raw) in units.zip(raw) {
+                    let write = || self.weight_at(tile, i, unit).store(raw);
+                    match inside {
+                        None => write(),
+                        Some(inside) => if_(inside, write),
+                    }
+                }
+            }
+        });
+        ready.sync(self.c.warps() * 32);
+    }
+
+    /// A unit of the weights in shared memory.
+    fn weight_at(&self, tile: Tile<E>, weight: usize, unit: Unit) -> Spot<E> {
+        let row = weight as u32;
+        let cols = self.c.slot_row() / Io::<E>::SIZE;
+        let size = self.c.unit(Io::<E>::SIZE);
+        Spot {
+            tile: tile.whole().slice(row..row + 1, unit.plus * size..cols),
+            row: 0u32.reg(),
+            col: unit.first * size,
+        }
+    }
+
+    /// Unit `i` of every weight.
+    fn weights_of(&self, i: usize, unit: Unit) -> Vec<Vec<Reg<f32>>> {
+        let all = 0..self.io.vectors.len();
+        let raw = |w: usize| match &self.weights {
+            Kept::Registers(kept) => kept[w][i].clone(),
+            Kept::Shared(tile) => self.weight_at(*tile, w, unit).load(),
+            Kept::Global => {
+                let from = self.within(self.io.vectors[w], 0u64.reg());
+                Raw::load(from, unit, self.c)
+            }
+        };
+        all.map(|w| raw(w).widen()).collect()
     }
 
     /// Where this CTA's part of a row starts.
@@ -79,9 +166,10 @@ impl<'a, K: RowOp, E: Cell> Line<'a, K, E> {
     /// The thread's outputs from its values: `write` takes each unit.
     fn solve(&self, held: &Held, write: impl Fn(Unit, Raw<E>)) {
         let c = self.c;
-        let base = K::base(held);
+        let lanes = Lanes::of(c.threads);
+        let base = K::base(held, lanes);
         let kept = held.map(|x| K::keep(base, x));
-        let mut stat = meet::lanes::<K>(K::measure(base, &kept), c.threads.min(32));
+        let mut stat = K::measure(base, &kept, lanes);
         if let Some(meet) = &self.meet {
             let warp = match c.warps_of_row() {
                 1 => 0u32.reg(),
@@ -91,11 +179,8 @@ impl<'a, K: RowOp, E: Cell> Line<'a, K, E> {
             self.turn.set(self.turn.get() + 1);
         }
         let factors = K::factors(&stat, base, &self.given);
-        let again = if c.hold { Vec::new() } else { self.weights() };
-        let weights = if c.hold { &self.weights } else { &again };
         for (i, (unit, inside)) in self.seat.units(c).into_iter().enumerate() {
-            let weights: Vec<Vec<Reg<f32>>> =
-                weights.iter().map(|w| w[i].clone().widen()).collect();
+            let weights = self.weights_of(i, unit);
             let value = |(j, &x): (usize, &Reg<f32>)| {
                 let at: Vec<Reg<f32>> = weights.iter().map(|w| w[j]).collect();
                 K::output(&factors, x, &at)
@@ -144,21 +229,44 @@ fn fetch<E: Cell>(
     }
 }
 
-/// The thread's units in its row of a tile.
-fn in_tile<E: Cell>(tile: TileRef<E>, unit: Unit, c: &Config) -> (TileRef<E>, Reg<u32>) {
-    let size = c.unit(Io::<E>::SIZE);
-    let cols = c.slot_row() / Io::<E>::SIZE;
-    let from = tile.slice(0..c.block, unit.plus * size..cols);
-    (from, unit.first * size)
+/// A unit in shared memory.
+struct Spot<E> {
+    tile: TileRef<E>,
+    row: Reg<u32>,
+    col: Reg<u32>,
+}
+
+impl<E: Cell> Spot<E> {
+    /// A unit of a row of a slot.
+    fn in_slot(tile: TileRef<E>, row: Reg<u32>, unit: Unit, c: &Config) -> Self {
+        let size = c.unit(Io::<E>::SIZE);
+        let cols = c.slot_row() / Io::<E>::SIZE;
+        Self {
+            tile: tile.slice(0..c.block, unit.plus * size..cols),
+            row,
+            col: unit.first * size,
+        }
+    }
+
+    #[track_caller]
+    fn load(self) -> Raw<E> {
+        Raw::Vector(self.tile.load_as(self.row, self.col))
+    }
+
+    #[track_caller]
+    fn store(self, raw: Raw<E>) {
+        match raw {
+            Raw::Vector(words) => self.tile.store_as(self.row, self.col, words),
+            Raw::One(x) => self.tile.store(self.row, self.col, x),
+        }
+    }
 }
 
 impl<K: RowOp, E: Cell> Line<'_, K, E> {
     /// Takes the thread's values out of a slot, which is free then.
     fn take(&self, slot: Slot<Tile<E>, Reading>) -> Held {
-        let read = |(unit, _): (Unit, _)| {
-            let (tile, col) = in_tile(slot.tiles(), unit, self.c);
-            Raw::Vector(tile.load_as(self.seat.row, col))
-        };
+        let read =
+            |(unit, _): (Unit, _)| Spot::in_slot(slot.tiles(), self.seat.row, unit, self.c).load();
         let raw = self.seat.units(self.c).into_iter().map(read).collect();
         slot.release();
         self.held(raw)
@@ -188,9 +296,9 @@ pub(super) fn build<K: RowOp, E: Cell>(
 
 /// Every thread loads its part of a row, and stores it.
 fn direct<K: RowOp, E: Cell>(k: Builder, c: &Config, io: &Io<E>) {
-    let meet = Meet::<K>::declare(k, c);
+    let shared = Shared::<K, E>::declare(k, c, io);
     k.role("all").warps(c.warps()).body(|| {
-        let line = Line::new(c, io, meet);
+        let line = Line::new(c, io, shared);
         io.each_block(c, |first| {
             let row = first + line.seat.row;
             let held = line.held(line.raw(line.source(row)));
@@ -201,11 +309,11 @@ fn direct<K: RowOp, E: Cell>(k: Builder, c: &Config, io: &Io<E>) {
 
 /// Every warp computes; one thread keeps the copies of the next block in flight.
 fn double_buffer<K: RowOp, E: Cell>(k: Builder, c: &Config, io: &Io<E>) {
-    let meet = Meet::<K>::declare(k, c);
+    let shared = Shared::<K, E>::declare(k, c, io);
     let cols = c.slot_row() / Io::<E>::SIZE;
     let rows = k.ring("rows", c.stages, |s| s.plain::<E>(c.block, cols));
     k.role("all").warps(c.warps()).body(|| {
-        let line = Line::new(c, io, meet);
+        let line = Line::new(c, io, shared);
         let solve = |first: Reg<u32>| {
             let held = line.take(rows.wait());
             line.solve_to_global(&held, first + line.seat.row);
@@ -228,12 +336,12 @@ fn double_buffer<K: RowOp, E: Cell>(k: Builder, c: &Config, io: &Io<E>) {
 
 /// load → compute; the outputs go from registers to global memory.
 fn specialized<K: RowOp, E: Cell>(k: Builder, c: &Config, io: &Io<E>) {
-    let meet = Meet::<K>::declare(k, c);
+    let shared = Shared::<K, E>::declare(k, c, io);
     let cols = c.slot_row() / Io::<E>::SIZE;
     let rows = k.ring("rows", c.stages, |s| s.plain::<E>(c.block, cols));
     let queue = k.work_queue("queue", 2 * c.stages);
     k.role("compute").warps(c.warps()).body(|| {
-        let line = Line::new(c, io, meet);
+        let line = Line::new(c, io, shared);
         queue.each(io.blocks(c), |block| {
             let held = line.take(rows.wait());
             line.solve_to_global(&held, block * c.block + line.seat.row);
@@ -257,21 +365,18 @@ fn load<E: Cell>(c: &Config, io: &Io<E>, queue: WorkQueue, rows: Ring<Tile<E>>) 
 
 /// load → compute → store.
 fn three_roles<K: RowOp, E: Cell>(k: Builder, c: &Config, io: &Io<E>) {
-    let meet = Meet::<K>::declare(k, c);
+    let shared = Shared::<K, E>::declare(k, c, io);
     let cols = c.slot_row() / Io::<E>::SIZE;
     let rows = k.ring("rows", c.stages, |s| s.plain::<E>(c.block, cols));
     let outs = k.ring("outs", c.stages, |s| s.plain::<E>(c.block, cols));
     let queue = k.work_queue("queue", 4 * c.stages);
     k.role("compute").warps(c.warps()).body(|| {
-        let line = Line::new(c, io, meet);
+        let line = Line::new(c, io, shared);
         queue.each(io.blocks(c), |_| {
             let held = line.take(rows.wait());
             let out = outs.acquire();
             line.solve(&held, |unit, raw| {
-                let (tile, col) = in_tile(out.tiles(), unit, c);
-                if let Raw::Vector(words) = raw {
-                    tile.store_as(line.seat.row, col, words);
-                }
+                Spot::in_slot(out.tiles(), line.seat.row, unit, c).store(raw);
             });
             out.commit();
         });

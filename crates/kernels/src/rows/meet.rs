@@ -5,7 +5,7 @@ use super::op::{RowOp, Stat};
 use std::marker::PhantomData;
 use warpline_ir::build::*;
 
-/// The record of all lanes that hold a row, known to each of them.
+/// The record of `count` lanes that each have one, known to each of them.
 #[track_caller]
 pub(super) fn lanes<K: RowOp>(mut stat: Stat, count: u32) -> Stat {
     let mut mask = 1;

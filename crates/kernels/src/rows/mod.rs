@@ -8,7 +8,7 @@
 //! | where | what |
 //! |---|---|
 //! | [`op`] | what a family states |
-//! | `problem`, `config` | what is asked; how rows are dealt to threads, and the rule that chooses |
+//! | `problem`, `config`, `rule` | what is asked; how rows are dealt to threads; the rule that chooses |
 //! | `seat` | which units of which row a thread holds |
 //! | `cell`, `raw` | units in memory and as fp32 registers |
 //! | `meet` | records of lanes, warps and CTAs come together |
@@ -22,12 +22,13 @@ mod meet;
 pub mod op;
 mod problem;
 mod raw;
+mod rule;
 mod seat;
 mod sweeps;
 mod table;
 
-pub use config::{Choice, Config, Form};
-pub use op::{Given, Held, RowOp, Stat};
+pub use config::{Choice, Config, Form, Weights};
+pub use op::{Given, Held, Lanes, RowOp, Stat};
 pub use problem::Problem;
 
 use crate::error::FamilyError;
@@ -149,7 +150,10 @@ impl<K: RowOp> Family for Rows<K> {
         for row in x.chunks(shape.x_stride as usize) {
             let values = K::reference(&p.options, &row[..cols], &vectors);
             // One ulp of the output, and what fp32 loses on the way.
-            let bound = |(v, scale): (f64, f64)| (v, 2.0 * half_ulp(dtype, v) + 1e-6 * scale);
+            let bound = |(v, scale): (f64, f64)| match v.is_nan() {
+                true => (v, 0.0),
+                false => (v, 2.0 * half_ulp(dtype, v) + 1e-6 * scale),
+            };
             y.extend(values.into_iter().map(bound));
             // What lies between the rows stays as it was.
             y.extend((cols..shape.y_stride as usize).map(|_| crate::UNTOUCHED));

@@ -88,6 +88,52 @@ impl Held {
     }
 }
 
+/// The lanes of a warp that hold a row, or a warp's part of it, together.
+#[derive(Clone, Copy)]
+pub struct Lanes(u32);
+
+impl Lanes {
+    /// A lane on its own.
+    pub const ONE: Self = Self(1);
+
+    /// Those of so many threads.
+    pub(super) fn of(threads: u32) -> Self {
+        Self(threads.min(32))
+    }
+
+    /// Combines what each lane has; every lane knows the result.
+    #[track_caller]
+    fn all(self, mut x: Reg<f32>, join: impl Fn(Reg<f32>, Reg<f32>) -> Reg<f32>) -> Reg<f32> {
+        let mut mask = 1;
+        while mask < self.0 {
+            x = join(x, shuffle_xor(x, mask));
+            mask *= 2;
+        }
+        x
+    }
+
+    /// The sum over the lanes.
+    #[track_caller]
+    pub fn sum(self, x: Reg<f32>) -> Reg<f32> {
+        self.all(x, |a, b| a + b)
+    }
+
+    /// The greatest over the lanes.
+    #[track_caller]
+    pub fn max(self, x: Reg<f32>) -> Reg<f32> {
+        self.all(x, |a, b| a.max(b))
+    }
+
+    /// What the first of the lanes has.
+    #[track_caller]
+    pub fn first(self, x: Reg<f32>) -> Reg<f32> {
+        match self.0 {
+            1 => x,
+            n => shuffle_from(x, lane_id() & !(n - 1)),
+        }
+    }
+}
+
 /// What is known of a row besides its values.
 #[derive(Clone)]
 pub struct Given {
@@ -102,10 +148,10 @@ pub type Stat = Vec<Reg<f32>>;
 
 /// A family over rows.
 ///
-/// Each thread holds some values of a row. It takes a **base** from them,
-/// keeps the values against it, and measures what it keeps in a record.
-/// Records of threads, warps and CTAs merge; from the record of the whole row
-/// follow a few factors, and every kept value becomes an output.
+/// The lanes of a warp hold some values of a row. They take a **base** from
+/// them, keep the values against it, and measure what they keep in a record.
+/// Records of warps and CTAs merge; from the record of the whole row follow a
+/// few factors, and every kept value becomes an output.
 pub trait RowOp: Send + Sync + 'static {
     /// The family's name.
     const NAME: &'static str;
@@ -133,12 +179,12 @@ pub trait RowOp: Send + Sync + 'static {
     /// Floating-point operations for one value.
     const FLOPS: f64;
 
-    /// What the values are kept against.
-    fn base(held: &Held) -> Reg<f32>;
+    /// What the values are kept against, the same in all lanes.
+    fn base(held: &Held, lanes: Lanes) -> Reg<f32>;
     /// A value kept against a base.
     fn keep(base: Reg<f32>, x: Reg<f32>) -> Reg<f32>;
-    /// The record of kept values.
-    fn measure(base: Reg<f32>, kept: &Held) -> Stat;
+    /// The record of the lanes' kept values, the same in all lanes.
+    fn measure(base: Reg<f32>, kept: &Held, lanes: Lanes) -> Stat;
     /// The record of two parts of a row.
     fn merge(a: &Stat, b: &Stat) -> Stat;
     /// The base of a record, for values that are kept again.

@@ -3,7 +3,7 @@
 use super::cell::Cell;
 use super::config::Config;
 use super::meet::{self, Meet};
-use super::op::{Given, Held, RowOp, Stat};
+use super::op::{Given, Held, Lanes, RowOp, Stat};
 use super::raw::Raw;
 use super::seat::{Io, Unit};
 use warpline_ir::build::*;
@@ -34,11 +34,11 @@ pub(super) fn two_sweeps<K: RowOp, E: Cell>(k: Builder, c: &Config, io: &Io<E>) 
             let nothing: Stat = K::NOTHING.iter().map(|n| n.reg()).collect();
             let stat = sweep().fold(nothing, |from, stat| {
                 let held = held(x, &units(from), c);
-                let base = K::base(&held);
+                let base = K::base(&held, Lanes::ONE);
                 let kept = held.map(|x| K::keep(base, x));
-                K::merge(&K::measure(base, &kept), &stat)
+                K::merge(&K::measure(base, &kept, Lanes::ONE), &stat)
             });
-            let mut stat = meet::lanes::<K>(stat, c.threads.min(32));
+            let mut stat = meet::lanes::<K>(stat, 32);
             if let Some(meet) = &meet {
                 let warp = warp_in_role();
                 stat = meet.merge(stat, turn.get(), 0u32.reg(), warp);

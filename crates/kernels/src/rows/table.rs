@@ -1,6 +1,6 @@
 //! The test table of every family over rows.
 
-use super::config::{Choice, Form};
+use super::config::{Choice, Form, Weights};
 use super::op::RowOp;
 use super::problem::Problem;
 use crate::family::Case;
@@ -80,6 +80,21 @@ pub(super) fn cases<K: RowOp>() -> Vec<Case<Problem<K::Options>, Choice>> {
         ..form(Form::Specialized)
     };
     add(3, 4096, Float::Bf16, sixteen);
+    // Weights that are not in registers.
+    for weights in [Weights::Shared, Weights::Global] {
+        for cluster in [1, 2] {
+            let choice = Choice {
+                threads: Some(64),
+                block: Some(2),
+                cluster: Some(cluster),
+                weights: Some(weights),
+                ctas: Some(2 * cluster),
+                ..form(Form::Specialized)
+            };
+            add(5, 1032, Float::Bf16, choice.clone());
+            add(5, 1032, Float::F32, choice);
+        }
+    }
     // Two sweeps, aligned and not, shorter and longer than one step of a sweep.
     for cols in [5, 4096, 4099, 40000] {
         add(2, cols, Float::Bf16, form(Form::TwoSweeps));

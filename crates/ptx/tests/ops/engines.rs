@@ -151,12 +151,15 @@ pub(crate) fn tensor() -> Sheet {
                     hint,
                 });
             }
-            let (src, at, im2col) = (box_, coords.clone(), false);
+            let (src, im2col) = (box_, false);
+            // A load may start before the tensor, a store may not.
+            let mut inside = coords.clone();
+            inside[0] = Operand::Imm(8);
             for reduce in [None, Some(Reduction::Add)] {
                 s.op(TensorStore {
                     map,
                     src,
-                    coords: at.clone(),
+                    coords: inside.clone(),
                     im2col,
                     reduce,
                     hint,
@@ -164,7 +167,7 @@ pub(crate) fn tensor() -> Sheet {
             }
             s.op(TensorPrefetchBox {
                 map,
-                coords: at,
+                coords: coords.clone(),
                 offsets: vec![],
                 hint,
             });

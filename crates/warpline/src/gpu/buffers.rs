@@ -1,13 +1,9 @@
 //! The tensors of a plan in device memory.
 
-use crate::compare::Produced;
+use crate::compare::{POISON, Produced};
 use crate::error::Error;
 use warpline_cuda::{Buffer, Context, Stream};
 use warpline_kernels::{Bound, HostTensor, TensorSpec};
-
-/// Fills outputs before a run: a NaN in every floating-point type, all ones
-/// in integers.
-const POISON: u8 = 0xff;
 
 /// Inputs, outputs and workspace of a plan on a device.
 #[derive(Debug)]

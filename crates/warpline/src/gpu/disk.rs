@@ -5,7 +5,8 @@
 //! renamed, so that a reader sees all of it or nothing, and any number of
 //! processes can share the folder. A file that is not what its name says is
 //! passed over, made again and replaced. Nothing here is an error: without a
-//! usable folder each process compiles for itself.
+//! usable folder each process compiles for itself. Kernels with `setmaxnreg`
+//! are never here, because no cubin can be made of them: see `code`.
 
 use directories::ProjectDirs;
 use std::env;

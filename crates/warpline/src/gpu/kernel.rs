@@ -1,12 +1,11 @@
-//! One kernel on a device: print, compile, load.
+//! One kernel on a device: print it, load its code, know what it takes to launch.
 
 use super::advice::{Remark, remarks};
 use super::args::size;
 use super::cache::Gpu;
-use super::disk::Key;
+use super::code::{Code, Origin};
 use crate::error::Error;
 use crate::prepare::PreparedStep;
-use serde::Serialize;
 use std::time::{Duration, Instant};
 use warpline_cuda::{CudaError, Function, JitOptions, LaunchConfig, Module};
 use warpline_ptx::Ptx;
@@ -20,19 +19,6 @@ pub(crate) struct OnDevice {
     /// CTAs that the device can hold at once.
     resident: u64,
     remarks: Vec<Remark>,
-}
-
-/// Where the code of a kernel came from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Origin {
-    /// It was on the device already.
-    #[default]
-    Process,
-    /// From a cubin on disk.
-    Disk,
-    /// The driver compiled it.
-    Compiled,
 }
 
 /// What it took to bring a kernel onto the device.
@@ -54,7 +40,11 @@ impl OnDevice {
         let print = start.elapsed();
 
         let start = Instant::now();
-        let (module, log, origin) = module(gpu, &ptx, jit)?;
+        let Code {
+            module,
+            log,
+            origin,
+        } = Code::load(&step.kernel, gpu, &ptx.text, jit)?;
         let function = function(step, &ptx, &module)?;
         let shape = shape(&ptx);
         let kernel = Self {
@@ -148,26 +138,6 @@ impl OnDevice {
             "loaded a kernel"
         );
     }
-}
-
-/// The code on the device, and the compiler's log: from disk, or compiled and
-/// kept there.
-fn module(gpu: &Gpu, ptx: &Ptx, jit: &JitOptions) -> Result<(Module, String, Origin), Error> {
-    let context = &gpu.context;
-    let key = Key::new(&ptx.text, context.device(), jit);
-    if let Some(cubin) = gpu.disk.read(&key) {
-        match Module::from_cubin(context, &cubin.bytes) {
-            Ok(module) => return Ok((module, cubin.log, Origin::Disk)),
-            Err(e @ (CudaError::JitRefused { .. } | CudaError::BadArgument { .. })) => {
-                tracing::warn!("a cubin on disk is passed over and made again: {e}");
-            }
-            Err(e) => return Err(e.into()),
-        }
-    }
-    let cubin = Module::compile(context, &ptx.text, jit)?;
-    let module = Module::from_cubin(context, &cubin.bytes)?;
-    gpu.disk.write(&key, &cubin);
-    Ok((module, cubin.log, Origin::Compiled))
 }
 
 /// The kernel's function, allowed all that its launches ask for.

@@ -8,7 +8,8 @@
 //! | where | what |
 //! |---|---|
 //! | [`ready`] | a plan on a device, and its launches |
-//! | `kernel` | one kernel on a device: print, compile, load |
+//! | `kernel` | one kernel on a device, ready to launch |
+//! | `code` | its code: from disk, or compiled, as a cubin or whole |
 //! | `cache` | each GPU once in a process, and each kernel once on it |
 //! | `disk` | cubins, from one process to the next |
 //! | `advice` | what the driver's compiler remarks on |
@@ -23,6 +24,7 @@ mod advice;
 mod args;
 mod buffers;
 mod cache;
+mod code;
 mod disk;
 pub mod flush;
 mod kernel;
@@ -32,8 +34,8 @@ mod session;
 pub mod watch;
 
 pub(crate) use cache::Gpu;
+pub use code::Origin;
 pub use disk::{FOLDER as CACHE_FOLDER, SWITCH as CACHE_SWITCH};
 pub use flush::Flush;
-pub use kernel::Origin;
 pub use ready::{BuildTimes, Launches, LoadOptions, Ready};
 pub(crate) use session::run;

@@ -4,7 +4,7 @@
 //! says how it was broken. [`ALL`] lists them for the tests on a GPU.
 
 use super::buffers::Buffers;
-use super::kernel::Origin;
+use super::code::Origin;
 use super::ready::Ready;
 use crate::compare::compare;
 use crate::device::Device;

@@ -1,7 +1,8 @@
 //! A plan on a device, and its launches.
 
 use super::args::args;
-use super::kernel::{OnDevice, Origin};
+use super::code::Origin;
+use super::kernel::OnDevice;
 use crate::device::Device;
 use crate::error::Error;
 use crate::prepare::{Prepared, PreparedStep};
@@ -109,9 +110,10 @@ impl Ready {
     }
 
     /// How many times the driver compiled a kernel for this: none where all
-    /// were in this process or on disk.
+    /// were in this process or on disk. One that is loaded whole counts, though
+    /// the driver may have it in a cache of its own.
     pub fn jits(&self) -> usize {
-        let compiled = |origin: &Origin| *origin == Origin::Compiled;
+        let compiled = |origin: &Origin| matches!(origin, Origin::Compiled | Origin::CompiledWhole);
         self.origins().filter(compiled).count()
     }
 

@@ -6,7 +6,7 @@
 //! this in a [child](crate::child).
 
 use super::buffers::Buffers;
-use super::kernel::Origin;
+use super::code::Origin;
 use super::ready::{BuildTimes, LoadOptions, Ready};
 use crate::device::Device;
 use crate::error::Error;

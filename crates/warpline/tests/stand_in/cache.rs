@@ -1,12 +1,12 @@
 //! Kernels are compiled once: in a process, and from one process to the next.
 
 use crate::harness::{calls, compilations, cubins, with_driver};
-use crate::zeros::{plan, work};
+use crate::zeros::{moving, plan, work};
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Barrier;
 use std::thread;
-use warpline::{Device, Origin, prepare};
+use warpline::{Device, LoadOptions, Origin, prepare};
 
 fn device() -> Device {
     Device::cuda(0).unwrap()
@@ -150,6 +150,48 @@ fn a_folder_that_cannot_be_written_costs_nothing_but_time() {
                 let device = device();
                 assert_eq!(plan(&device).load(&device).unwrap().jits(), 1);
             }
+        },
+    );
+}
+
+#[test]
+fn a_kernel_that_moves_registers_is_loaded_whole_and_any_other_is_linked() {
+    with_driver(
+        "cache::a_kernel_that_moves_registers_is_loaded_whole_and_any_other_is_linked",
+        "",
+        || {
+            let device = device();
+            let mut strict = LoadOptions::default();
+            strict.strict = true;
+            let moving = prepare(&moving(&device), &device.target()).unwrap();
+            // The stand-in's linker ignores setmaxnreg, as the driver's does.
+            let (ready, called) = calls(|| moving.load_with(&device, &strict).unwrap());
+            assert_eq!(ready.origins().collect::<Vec<_>>(), [Origin::CompiledWhole]);
+            assert_eq!(ready.jits(), 1);
+            assert!(!called.contains("cuLink"), "{called}");
+            assert!(!cubins().exists(), "nothing of it is kept");
+            let again = moving.load_with(&device, &strict).unwrap();
+            assert_eq!(again.origins().collect::<Vec<_>>(), [Origin::Process]);
+
+            let (ready, called) = calls(|| plan(&device).load_with(&device, &strict).unwrap());
+            assert_eq!(ready.origins().collect::<Vec<_>>(), [Origin::Compiled]);
+            assert!(called.contains("cuLinkAddData_v2"), "{called}");
+        },
+    );
+}
+
+#[test]
+fn what_is_said_of_a_kernel_loaded_whole_is_heard() {
+    with_driver(
+        "cache::what_is_said_of_a_kernel_loaded_whole_is_heard",
+        "serialized=999",
+        || {
+            let device = device();
+            let mut strict = LoadOptions::default();
+            strict.strict = true;
+            let moving = prepare(&moving(&device), &device.target()).unwrap();
+            let refused = moving.load_with(&device, &strict).unwrap_err();
+            assert_eq!(refused.code(), "jit-advisory");
         },
     );
 }

@@ -12,8 +12,12 @@ use warpline_ir::{DType, Kernel, Target};
 /// Fills a vector with zeros.
 pub(crate) struct Zeros;
 
-#[derive(Clone, Debug, Default, Args, Serialize)]
-pub(crate) struct Nothing {}
+#[derive(Clone, PartialEq, Debug, Default, Args, Serialize)]
+pub(crate) struct Form {
+    /// Has the kernel `setmaxnreg` in it?
+    #[arg(long)]
+    pub(crate) moves_registers: bool,
+}
 
 #[derive(Clone, Debug, Args, Serialize)]
 pub(crate) struct Size {
@@ -23,8 +27,8 @@ pub(crate) struct Size {
 
 impl Family for Zeros {
     type Problem = Size;
-    type Choice = Nothing;
-    type Config = ();
+    type Choice = Form;
+    type Config = Form;
 
     const NAME: &'static str = "zeros";
     const ABOUT: &'static str = "a vector of zeros";
@@ -35,15 +39,20 @@ impl Family for Zeros {
     fn check(_: &Size) -> Result<(), FamilyError> {
         Ok(())
     }
-    fn config(_: &Size, _: &Nothing, _: &Target) -> Result<(), FamilyError> {
-        Ok(())
+    fn config(_: &Size, form: &Form, _: &Target) -> Result<Form, FamilyError> {
+        Ok(form.clone())
     }
-    fn candidates(_: &Size, _: &Target) -> Vec<()> {
-        vec![()]
+    fn candidates(_: &Size, _: &Target) -> Vec<Form> {
+        vec![Form::default()]
     }
-    fn plan(_: &Size, _: &(), _: &Target) -> Result<Plan, FamilyError> {
+    fn plan(_: &Size, form: &Form, _: &Target) -> Result<Plan, FamilyError> {
         let kernel = Kernel::build("scale", |k| {
-            k.role("all").warps(1).body(|| wait_prerequisites())
+            if form.moves_registers {
+                let role = k.role("all").warpgroups(1).registers(24);
+                role.body(|| wait_prerequisites());
+            } else {
+                k.role("all").warps(1).body(|| wait_prerequisites());
+            }
         })?;
         let step = Step::new(kernel, [1, 1, 1], vec![]);
         Ok(Plan {
@@ -70,14 +79,22 @@ impl Family for Zeros {
     fn reference(p: &Size, _: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
         vec![vec![(0.0, f64::INFINITY); p.n]]
     }
-    fn cases() -> Vec<Case<Size, Nothing>> {
+    fn cases() -> Vec<Case<Size, Form>> {
         vec![]
     }
 }
 
 /// The work of so many zeros.
 pub(crate) fn work(n: usize, device: &Device) -> Work<Zeros> {
-    Work::new(Size { n }, &Nothing {}, &device.target()).unwrap()
+    Work::new(Size { n }, &Form::default(), &device.target()).unwrap()
+}
+
+/// Work whose kernel has `setmaxnreg` in it.
+pub(crate) fn moving(device: &Device) -> Work<Zeros> {
+    let form = Form {
+        moves_registers: true,
+    };
+    Work::new(Size { n: 8 }, &form, &device.target()).unwrap()
 }
 
 /// A plan of one kernel.

@@ -100,7 +100,8 @@ impl Map {
         });
     }
 
-    /// Copies a view to the box at `coords`, as part of the thread's bulk group.
+    /// Copies a view to the box at `coords`, none of them negative, as part of the thread's
+    /// bulk group.
     #[track_caller]
     pub fn store<T: Element, const R: usize>(self, from: TileRef<T>, coords: impl Coords<R>) {
         self.store_with(from, coords, None);

@@ -33,8 +33,10 @@ pub enum Reduction {
 /// Where numbers are combined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::ops) enum ReduceInto {
-    /// In global memory.
+    /// In global memory, by runs of bytes.
     Global,
+    /// In global memory, by boxes of a tensor map.
+    Tensor,
     /// In the shared memory of the cluster.
     Shared,
 }
@@ -70,9 +72,14 @@ impl Reduction {
         matches!(self, Reduction::And | Reduction::Or | Reduction::Xor)
     }
 
+    /// Refuses the type of elements that a bulk store does not combine like this.
+    pub fn legal_in_global(self, dtype: DType) -> Result<(), String> {
+        self.legal(dtype, ReduceInto::Global)
+    }
+
     /// Refuses the type of a tensor whose elements are not combined like this.
     pub fn legal_in_tensor(self, dtype: DType) -> Result<(), String> {
-        self.legal(dtype, ReduceInto::Global)
+        self.legal(dtype, ReduceInto::Tensor)
     }
 
     /// Refuses a type that is not combined like this there.
@@ -81,23 +88,24 @@ impl Reduction {
         let types: &[DType] = match (self, into) {
             (Reduction::Inc | Reduction::Dec, _) => &[U32],
             (Reduction::Add, ReduceInto::Global) => &[U32, I32, U64, I64, F16, Bf16, F32],
+            // The map says which integers they are, so signed ones are not taken for unsigned.
+            (Reduction::Add, ReduceInto::Tensor) => &[U32, I32, U64, F16, Bf16, F32],
             (Reduction::Add, ReduceInto::Shared) => &[U32, I32, U64, I64],
-            (Reduction::Min | Reduction::Max, ReduceInto::Global) => {
-                &[U32, I32, U64, I64, F16, Bf16]
-            }
-            (_, ReduceInto::Global) => &[U32, I32, U64, I64],
             (_, ReduceInto::Shared) => &[U32, I32],
+            (Reduction::Min | Reduction::Max, _) => &[U32, I32, U64, I64, F16, Bf16],
+            (Reduction::And | Reduction::Or | Reduction::Xor, _) => &[U32, I32, U64, I64],
         };
         if types.contains(&dtype) {
             return Ok(());
         }
         let names: Vec<_> = types.iter().map(|t| t.name()).collect();
         let place = match into {
-            ReduceInto::Global => "global",
-            ReduceInto::Shared => "shared",
+            ReduceInto::Global => "global memory",
+            ReduceInto::Tensor => "a tensor",
+            ReduceInto::Shared => "shared memory",
         };
         Err(format!(
-            "{} in {place} memory takes {}, not {dtype}",
+            "{} in {place} takes {}, not {dtype}",
             self.name(),
             names.join(", ")
         ))
@@ -285,5 +293,11 @@ mod tests {
             Reduction::Min.legal(DType::Bf16, ReduceInto::Global),
             Ok(())
         );
+        assert_eq!(Reduction::Add.legal_in_global(DType::I64), Ok(()));
+        assert_eq!(
+            Reduction::Add.legal_in_tensor(DType::I64).unwrap_err(),
+            "add in a tensor takes u32, i32, u64, f16, bf16, f32, not i64"
+        );
+        assert_eq!(Reduction::Max.legal_in_tensor(DType::I64), Ok(()));
     }
 }

@@ -70,6 +70,10 @@ impl Issue {
             128,
         )?;
         let (coords, offsets) = self.start(lane)?;
+        if let Way::Store(_) = way {
+            legal_corner(coords.iter().copied())
+                .map_err(|why| Fault::new(FaultKind::Operand, why))?;
+        }
         Ok(TensorJob {
             done,
             way,
@@ -212,6 +216,17 @@ pub(super) fn legal_rank(name: &str, rank: usize) -> Result<(), String> {
         return Ok(());
     }
     Err(format!("{name} takes 1 to 5 coordinates, not {rank}"))
+}
+
+/// Refuses a store that starts before a tensor: an H200 ends the kernel with an illegal
+/// instruction. A load may start there, and both may go past the end.
+pub(super) fn legal_corner(coords: impl IntoIterator<Item = i32>) -> Result<(), String> {
+    match coords.into_iter().enumerate().find(|&(_, c)| c < 0) {
+        None => Ok(()),
+        Some((i, c)) => Err(format!(
+            "a tensor store starts at coordinates of 0 or more: coordinate {i} is {c}"
+        )),
+    }
 }
 
 /// Refuses offsets that no window has.

@@ -1,6 +1,6 @@
 //! From shared memory to a tensor.
 
-use super::issue::{Issue, legal_rank, list};
+use super::issue::{Issue, legal_corner, legal_rank, list};
 use super::job::Way;
 use crate::job::{Done, Job};
 use crate::lanes::lanes_of;
@@ -22,7 +22,7 @@ pub struct TensorStore {
     pub map: ParamId,
     /// Where from: as many bytes as the box, one after the other.
     pub src: View,
-    /// The box's first element (`i32`), innermost dimension first.
+    /// The box's first element (`i32`, 0 or more), innermost dimension first.
     pub coords: Vec<Operand>,
     /// Does it go to the pixels of an im2col map, which it names without a filter tap?
     pub im2col: bool,
@@ -46,7 +46,7 @@ impl Instr for TensorStore {
     const INFO: Info = Info {
         name: "tensor_store",
         ptx: "cp{.reduce}.async.bulk.tensor.{1d,2d,3d,4d,5d}.global.shared::cta{.add,.min,.max,.inc,.dec,.and,.or,.xor}.{tile,im2col_no_offs}.bulk_group{.L2::cache_hint}",
-        doc: "copies a box of shared memory to a tensor, or combines it with what is there, in the lane's bulk group; nothing outside the tensor",
+        doc: "copies a box of shared memory to a tensor, or combines it with what is there, in the lane's bulk group; nothing past the end of the tensor, and never from before its start",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {
@@ -111,6 +111,11 @@ impl Instr for TensorStore {
                 self.coords.len()
             ));
         }
+        // What is in a register, the executor looks at.
+        legal_corner(self.coords.iter().map(|&c| match c {
+            Operand::Imm(bits) => bits as i32,
+            Operand::Reg(_) => 0,
+        }))?;
         if self.src.peer.is_some() {
             return Err("tensor_store takes a tile of the CTA itself, not of a peer".into());
         }

@@ -181,7 +181,8 @@ fn a_store_of_any_rank_is_the_naive_loop_and_leaves_the_rest_alone() {
     for &(dtype, tile, extents, swizzle) in CASES {
         let (mut cta, v) = tensor(tiled(dtype, tile, swizzle), extents);
         let size = dtype.bytes();
-        for coords in coordinates(tile, extents) {
+        for mut coords in coordinates(tile, extents) {
+            coords.iter_mut().for_each(|c| *c = (*c).max(0));
             let mut want = cta.global.clone();
             for (i, at) in indices(tile).iter().enumerate() {
                 let at: Vec<_> = at
@@ -202,6 +203,22 @@ fn a_store_of_any_rank_is_the_naive_loop_and_leaves_the_rest_alone() {
             cta.shared[0] = Rng(u64::from(coords[0] as u32) + 5).bytes(cta.shared[0].len());
         }
     }
+}
+
+#[test]
+fn a_store_starts_at_no_negative_coordinate() {
+    let (mut cta, v) = tensor(tiled(DType::F32, &[8, 3], Swizzle::B32), &[12, 4]);
+    for reduce in [None, Some(Reduction::Add)] {
+        let at = |coords: &[i32]| TensorStore {
+            reduce,
+            ..store(v, coords)
+        };
+        cta.run(&at(&[12, 4]));
+        let f = cta.fault(&at(&[4, -1]));
+        assert_eq!(f.kind, FaultKind::Operand);
+        assert!(f.text.ends_with("coordinate 1 is -1"), "{}", f.text);
+    }
+    cta.run(&load(v, &[-8, -1]));
 }
 
 #[test]
@@ -500,6 +517,13 @@ fn legality() {
         ..store(v, &[0; 2])
     };
     assert!(pixels.legal(&t).unwrap_err().contains("not 2"));
+    let before = store(v, &[0, 3, -2]).legal(&t).unwrap_err();
+    assert!(before.ends_with("coordinate 2 is -2"), "{before}");
+    let unknown = TensorStore {
+        coords: vec![arg(1), Operand::Imm(0)],
+        ..store(v, &[])
+    };
+    assert_eq!(unknown.legal(&t), Ok(()));
     let peer = View {
         peer: Some(Operand::Imm(1)),
         ..v

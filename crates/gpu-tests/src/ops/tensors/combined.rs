@@ -1,0 +1,62 @@
+//! Boxes combined with what a tensor holds.
+
+use super::plain;
+use crate::ops::{kernel, values};
+use crate::trial::Trial;
+use half::{bf16, f16};
+use warpline_ir::build::*;
+use warpline_ir::ops::bulk::Reduction;
+use warpline_ir::{Element, Scalar};
+
+/// Elements of a row.
+const ROW: u32 = 64;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    let all = every::<u32>().chain(every::<i32>()).chain(every::<u64>());
+    let all = all.chain(every::<i64>()).chain(every::<f32>());
+    all.chain(every::<f16>()).chain(every::<bf16>()).collect()
+}
+
+/// Each reduction of a type that tensors have, in a trial of its own.
+fn every<T: Element>() -> impl Iterator<Item = Trial> {
+    let legal = |op: &Reduction| op.legal_in_tensor(T::DTYPE).is_ok();
+    let ops = Reduction::ALL.into_iter().filter(legal);
+    ops.map(combined::<T>)
+}
+
+/// A row of a tensor, and half of one.
+fn combined<T: Element>(op: Reduction) -> Trial {
+    let (ty, dtype, how) = (T::Reg::TYPE, T::DTYPE, op.name());
+    let decl = plain(dtype, [ROW, 1]);
+    let bytes = ROW * dtype.bytes() as u32;
+    let kernel = kernel(&format!("tensor_{how}_{dtype}"), |k| {
+        let (x, map) = (k.pointer::<T>("x"), k.tensor_map("to", decl.clone()));
+        let t = k.tile::<T>("t", 1, ROW).plain().declare();
+        let full = k.barrier("full", 1).count(1);
+        k.role("all").warps(1).body(|| {
+            elect(|| {
+                full.at(0).arrive_expect(bytes);
+                bulk_load(t.whole(), x.address(0u32), bytes, full.at(0));
+                full.at(0).wait(0);
+                map.reduce(op, t.whole(), [0, 0]);
+                map.reduce(op, t.whole(), [ROW / 2, 1]);
+                bulk_commit();
+                bulk_wait(0);
+            });
+        });
+    });
+    let n = ROW as usize;
+    Trial::new(
+        format!("tensor_store, {how}, {dtype}"),
+        &["tensor_store"],
+        kernel,
+    )
+    .input(&values(ty, n, 83))
+    .changed_map(
+        "tensor",
+        ty,
+        decl,
+        &[u64::from(ROW), 2],
+        &values(ty, 2 * n, 84),
+    )
+}

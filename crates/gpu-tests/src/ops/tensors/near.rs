@@ -1,0 +1,76 @@
+//! Maps and boxes that are brought near before they are used.
+
+use super::{elements, keep, places, plain, rows};
+use crate::ops::{kernel, values};
+use crate::trial::Trial;
+use warpline_ir::build::*;
+use warpline_ir::{DType, Type};
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        map(),
+        boxes([40], [32]),
+        boxes([20, 11], [16, 4]),
+        boxes([20, 7, 5], [16, 4, 2]),
+        boxes([20, 5, 4, 3], [16, 2, 2, 2]),
+        boxes([20, 3, 3, 3, 3], [16, 2, 2, 1, 2]),
+    ]
+}
+
+/// A map that was brought near serves as any does.
+fn map() -> Trial {
+    loaded(
+        "tensor_prefetch",
+        "tensor_prefetch",
+        [32, 5],
+        [32, 4],
+        |map| {
+            map.prefetch();
+        },
+    )
+}
+
+/// Boxes at four places, of which the first is loaded.
+fn boxes<const R: usize>(extents: [u64; R], sides: [u32; R]) -> Trial
+where
+    [i32; R]: Coords<R>,
+{
+    let name = format!("tensor_prefetch_box, rank {R}");
+    loaded(&name, "tensor_prefetch_box", extents, sides, |map| {
+        for at in places(extents, sides) {
+            map.prefetch_box(at, None);
+        }
+    })
+}
+
+/// The first box of a tensor, loaded and kept after something was done with its map.
+fn loaded<const R: usize>(
+    name: &str,
+    shows: &'static str,
+    extents: [u64; R],
+    sides: [u32; R],
+    before: impl FnOnce(Map),
+) -> Trial
+where
+    [i32; R]: Coords<R>,
+{
+    let decl = plain(DType::F32, sides);
+    let [height, width] = rows(&sides);
+    let kernel = kernel(&format!("{shows}_{R}d"), |k| {
+        let (map, out) = (k.tensor_map("x", decl.clone()), k.pointer::<f32>("tile"));
+        let t = k.tile::<f32>("t", height, width).plain().declare();
+        let full = k.barrier("full", 1).count(1);
+        k.role("all").warps(1).body(|| {
+            elect(|| {
+                before(map);
+                full.at(0).arrive_expect(map.bytes());
+                map.load(t.whole(), [0; R], full.at(0));
+            });
+            full.at(0).wait(0);
+            keep(t.whole(), out, 0u32.reg());
+        });
+    });
+    Trial::new(name, &[shows], kernel)
+        .input_map(decl, &extents, &values(Type::F32, elements(&extents), 80))
+        .output("tile", Type::F32, (height * width) as usize)
+}
