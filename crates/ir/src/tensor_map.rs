@@ -59,6 +59,17 @@ pub struct TensorMapValue {
 }
 
 impl TensorMapDecl {
+    /// Refuses a map through which nothing is stored: an im2col window that starts before the
+    /// tensor, at which an H200 ends the kernel with an illegal instruction.
+    pub fn legal_store(&self) -> Result<(), String> {
+        match &self.mode {
+            MapMode::Im2col { lower, .. } if lower.iter().any(|&c| c < 0) => Err(format!(
+                "a store goes to a window that starts inside the tensor; its lower corner is {lower:?}"
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// Boxes of a tiled map, innermost dimension first, with the swizzle that
     /// fits a row of them: as wide as the row where one is, none otherwise.
     ///

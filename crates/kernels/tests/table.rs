@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 use warpline_ir::Target;
-use warpline_kernels::registry;
+use warpline_kernels::{Place, registry};
 
 const TARGET: Target = Target::SM_90A;
 
@@ -59,6 +59,23 @@ fn every_case_and_what_is_measured_is_accepted_by_the_checker_and_ptxas() {
                 assert!(errors.is_empty(), "{at}: {errors:?}");
                 for e in &out.report.entries {
                     assert_eq!(e.spill_store_bytes + e.spill_load_bytes, 0, "{at}: {e:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_candidate_is_accepted_by_the_checker() {
+    for family in registry() {
+        for place in [Place::Cpu, Place::Gpu] {
+            let command = family.flags(clap::Command::new("none"), place);
+            let none = command.get_matches_from(["none"]);
+            for work in family.candidates(&none, place, &TARGET).expect("legal") {
+                let at = format!("{} {} {}", work.family(), work.problem(), work.config());
+                for step in work.plan(&TARGET).expect("legal").steps {
+                    let checked = warpline_check::check(step.kernel, &TARGET);
+                    checked.unwrap_or_else(|e| panic!("{at}: {e}"));
                 }
             }
         }

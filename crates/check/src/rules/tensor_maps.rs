@@ -2,6 +2,7 @@
 
 use super::{Case, OpSite};
 use crate::refusal::{Findings, Rule};
+use warpline_ir::ops::tensor::legal_start;
 use warpline_ir::{MapMode, Memory, Op, Param, ParamKind, Swizzle, TensorMapDecl, Tile, View};
 
 /// The rules of this group.
@@ -17,7 +18,7 @@ const MODE: Rule = Rule {
 };
 const COORDS: Rule = Rule {
     code: "R13.coords",
-    holds: "a tensor copy names one coordinate per dimension, and one offset per window dimension",
+    holds: "a tensor copy names one coordinate per dimension, and one offset per window dimension, and starts on 16 bytes",
 };
 const REDUCE: Rule = Rule {
     code: "R13.reduce",
@@ -64,6 +65,9 @@ pub(crate) fn judge<'k>(case: &Case<'k>, found: &mut Findings<'k>) {
                 };
                 refuse(&MODE, format!("a store to {goes}; {} is {is}", param.name));
             }
+            if let Err(why) = decl.legal_store() {
+                refuse(&MODE, format!("tensor map {}: {why}", param.name));
+            }
             if let Some(how) = store.reduce
                 && let Err(why) = how.legal_in_tensor(decl.dtype)
             {
@@ -89,11 +93,15 @@ fn sound_map(p: &Param) -> Option<(&Param, &TensorMapDecl)> {
 
 fn bad_coords(op: &OpSite, name: &str, decl: &TensorMapDecl) -> Option<String> {
     let (coords, offsets) = match op.op {
-        Op::TensorLoad(o) => (o.coords.len(), o.offsets.len()),
-        Op::TensorPrefetchBox(o) => (o.coords.len(), o.offsets.len()),
-        Op::TensorStore(o) => (o.coords.len(), 0),
+        Op::TensorLoad(o) => (&o.coords, o.offsets.len()),
+        Op::TensorPrefetchBox(o) => (&o.coords, o.offsets.len()),
+        Op::TensorStore(o) => (&o.coords, 0),
         _ => return None,
     };
+    if let Err(why) = legal_start(coords, decl.dtype) {
+        return Some(format!("tensor map {name}: {why}"));
+    }
+    let coords = coords.len();
     let rank = decl.rank();
     let windows = match (&decl.mode, op.op) {
         (_, Op::TensorStore(_)) => 0,

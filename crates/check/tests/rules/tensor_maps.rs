@@ -147,6 +147,17 @@ fn a_store_that_starts_before_its_tensor_is_refused() {
 }
 
 #[test]
+fn a_box_that_starts_inside_16_bytes_is_refused() {
+    let at = |first: u32| {
+        let tiled = map(&[64, 128], Swizzle::B128);
+        store(tiled, |s| s.coords[0] = Operand::imm(first))
+    };
+    at(8).passes();
+    let text = at(4).refused("R13.coords", 10);
+    assert!(text.contains("element 4 of bf16 is byte 8"), "{text}");
+}
+
+#[test]
 fn an_element_stride_of_the_inner_dimension_is_refused() {
     let stepped = |steps: &[u32]| TensorMapDecl {
         mode: MapMode::Stepped {

@@ -11,11 +11,16 @@ use warpline_ir::{DType, Element, MapMode, Operand, Scalar, Swizzle, TensorMapDe
 
 pub(crate) fn trials() -> Vec<Trial> {
     let mut all = vec![
-        ranked([40], [32]),
-        ranked([20, 11], [16, 4]),
-        ranked([20, 7, 5], [16, 4, 2]),
-        ranked([20, 5, 4, 3], [16, 2, 2, 2]),
-        ranked([20, 3, 3, 3, 3], [16, 2, 2, 1, 2]),
+        loaded([40], [32]),
+        loaded([20, 11], [16, 4]),
+        loaded([20, 7, 5], [16, 4, 2]),
+        loaded([20, 5, 4, 3], [16, 2, 2, 2]),
+        loaded([20, 3, 3, 3, 3], [16, 2, 2, 1, 2]),
+        stored([40], [32]),
+        stored([20, 11], [16, 4]),
+        stored([20, 7, 5], [16, 4, 2]),
+        stored([20, 5, 4, 3], [16, 2, 2, 2]),
+        stored([20, 3, 3, 3, 3], [16, 2, 2, 1, 2]),
         outside(),
         stepped(),
         stepped_store(),
@@ -61,27 +66,69 @@ fn plain(dtype: DType, sides: impl Into<Vec<u32>>) -> TensorMapDecl {
     }
 }
 
-/// Boxes inside a tensor, over its end, from before its start, and outside of it.
+/// Boxes inside a tensor, over its end, from before its start, and outside of it; all start on
+/// 16 bytes.
 fn places<const R: usize>(extents: [u64; R], sides: [u32; R]) -> [[i32; R]; 4] {
-    [
+    let places: [[i32; R]; 4] = [
         [0; R],
         std::array::from_fn(|i| extents[i] as i32 - sides[i] as i32 / 2 - 1),
         std::array::from_fn(|i| -(i as i32 % 2) - 1),
         std::array::from_fn(|i| extents[i] as i32 + i as i32),
-    ]
+    ];
+    places.map(|mut at| {
+        at[0] = at[0].div_euclid(4) * 4;
+        at
+    })
 }
 
-/// Boxes at four places, loaded; those that may be stored are, elsewhere.
-fn ranked<const R: usize>(extents: [u64; R], sides: [u32; R]) -> Trial
+/// Boxes at four places, loaded.
+fn loaded<const R: usize>(extents: [u64; R], sides: [u32; R]) -> Trial
+where
+    [i32; R]: Coords<R>,
+{
+    let name = format!("tensor_load, rank {R}");
+    let places = places(extents, sides);
+    ranked(name, &["tensor_load"], extents, sides, &places, &[])
+}
+
+/// Boxes stored inside a tensor, over its end and outside of it, at whole 16 bytes.
+fn stored<const R: usize>(extents: [u64; R], sides: [u32; R]) -> Trial
+where
+    [i32; R]: Coords<R>,
+{
+    let name = format!("tensor_store, rank {R}");
+    let places = places(extents, sides).map(|at| {
+        let mut moved = at.map(|x| x.max(0) + 1);
+        moved[0] -= 1;
+        moved
+    });
+    ranked(
+        name,
+        &["tensor_store"],
+        extents,
+        sides,
+        &[[0; R]; 4],
+        &places,
+    )
+}
+
+/// Boxes loaded from some places, and stored elsewhere.
+fn ranked<const R: usize>(
+    name: String,
+    shows: &'static [&'static str],
+    extents: [u64; R],
+    sides: [u32; R],
+    from: &[[i32; R]; 4],
+    to: &[[i32; R]],
+) -> Trial
 where
     [i32; R]: Coords<R>,
 {
     let decl = plain(DType::F32, sides);
     let [height, width] = rows(&sides);
-    let places = places(extents, sides);
-    let kernel = super::kernel(&format!("tensor_{R}d"), |k| {
+    let kernel = super::kernel(&format!("{}_{R}d", shows[0]), |k| {
         let map = k.tensor_map("x", decl.clone());
-        let (to, out) = (k.tensor_map("to", decl.clone()), k.pointer::<f32>("tiles"));
+        let (changed, out) = (k.tensor_map("to", decl.clone()), k.pointer::<f32>("tiles"));
         let t = k
             .tile::<f32>("t", height, width)
             .plain()
@@ -90,7 +137,7 @@ where
         let full = k.barrier("full", 4).count(1);
         k.role("all").warps(1).body(|| {
             elect(|| {
-                for (i, at) in (0u32..).zip(places) {
+                for (i, &at) in (0u32..).zip(from) {
                     full.at(i).arrive_expect(map.bytes());
                     map.load(t.stage(i), at, full.at(i));
                 }
@@ -100,11 +147,8 @@ where
                 keep(t.stage(i), out, (i * height * width).reg());
             }
             elect(|| {
-                for (i, at) in (0u32..).zip(places).take(3) {
-                    // Along each dimension but the innermost by one, and never before the start.
-                    let moved: [i32; R] =
-                        std::array::from_fn(|d| (at[d] + i32::from(d > 0)).max(0));
-                    to.store(t.stage(i), moved);
+                for (i, &at) in (0u32..).zip(to) {
+                    changed.store(t.stage(i), at);
                     bulk_commit();
                     bulk_wait(0);
                 }
@@ -112,20 +156,16 @@ where
         });
     });
     let n = elements(&extents);
-    Trial::new(
-        format!("tensor copies, rank {R}"),
-        &["tensor_load", "tensor_store"],
-        kernel,
-    )
-    .input_map(decl.clone(), &extents, &super::values(Type::F32, n, 70))
-    .changed_map(
-        "tensor",
-        Type::F32,
-        decl,
-        &extents,
-        &super::values(Type::F32, n, 71),
-    )
-    .output("tiles", Type::F32, (4 * height * width) as usize)
+    Trial::new(name, shows, kernel)
+        .input_map(decl.clone(), &extents, &super::values(Type::F32, n, 70))
+        .changed_map(
+            "tensor",
+            Type::F32,
+            decl,
+            &extents,
+            &super::values(Type::F32, n, 71),
+        )
+        .output("tiles", Type::F32, (4 * height * width) as usize)
 }
 
 /// A box wholly past the end of a tensor is stored nowhere.
@@ -142,7 +182,7 @@ fn outside() -> Trial {
             fence_async();
             warp_sync();
             elect(|| {
-                for at in [[20, 0], [0, 11], [23, 14]] {
+                for at in [[20, 0], [0, 11], [24, 14]] {
                     map.store(tile, at);
                 }
                 bulk_commit();

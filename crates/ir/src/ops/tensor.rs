@@ -3,8 +3,8 @@
 //! A box is a list of *rows*: runs of elements along the innermost dimension,
 //! one after the other in shared memory, 16-byte chunks permuted by the
 //! swizzle of the absolute shared byte. What lies outside the tensor reads as
-//! zero, is not stored, and still counts as bytes. A store starts at no negative
-//! coordinate; a load may.
+//! zero, is not stored, and still counts as bytes. A box starts on 16 bytes of a
+//! row; a load may start before the tensor, a store may not.
 //!
 //! The rows of a tiled box step through its outer dimensions, the second
 //! fastest, by the map's element strides. The rows of an im2col copy are
@@ -19,6 +19,7 @@ mod load;
 mod prefetch;
 mod store;
 
+pub use issue::legal_start;
 pub use job::TensorJob;
 pub use load::TensorLoad;
 pub use prefetch::{TensorPrefetch, TensorPrefetchBox};

@@ -107,6 +107,25 @@ impl Config {
         matches!(self.form, Form::Specialized | Form::ThreeRoles)
     }
 
+    /// Places of the queue: every role can be a ring behind.
+    pub(super) fn queue_stages(&self) -> u32 {
+        match self.form {
+            Form::Specialized => 2 * self.stages,
+            Form::ThreeRoles => 4 * self.stages,
+            _ => 0,
+        }
+    }
+
+    /// Threads of all roles.
+    pub(super) fn all_threads(&self) -> u32 {
+        let others = match self.form {
+            Form::Specialized => 1,
+            Form::ThreeRoles => 2,
+            _ => 0,
+        };
+        (self.warps() + others) * 32
+    }
+
     /// Threads that compute.
     pub(super) fn computing(&self) -> u32 {
         self.threads * self.block
@@ -142,7 +161,8 @@ impl Config {
             _ => 0,
         };
         let meeting = 2 * u64::from(self.block * (self.warps_of_row() * self.cluster + 1)) * 16;
-        let queue = 256 * u64::from(self.stages);
+        // A place of the queue is 128 bytes, and two barriers.
+        let queue = 144 * u64::from(self.queue_stages()) + 512;
         rings + weights + meeting + queue
     }
 
@@ -235,7 +255,8 @@ impl Config {
                 name(form)
             ));
         }
-        let most_block = MOST_THREADS / threads;
+        let beside = self.all_threads() - self.warps() * 32;
+        let most_block = (MOST_THREADS - beside) / threads;
         let whole = self.computing().is_multiple_of(32) || self.computing() < 32;
         if block == 0 || block > most_block || !whole {
             return refuse(format!(

@@ -339,7 +339,7 @@ fn specialized<K: RowOp, E: Cell>(k: Builder, c: &Config, io: &Io<E>) {
     let shared = Shared::<K, E>::declare(k, c, io);
     let cols = c.slot_row() / Io::<E>::SIZE;
     let rows = k.ring("rows", c.stages, |s| s.plain::<E>(c.block, cols));
-    let queue = k.work_queue("queue", 2 * c.stages);
+    let queue = k.work_queue("queue", c.queue_stages());
     k.role("compute").warps(c.warps()).body(|| {
         let line = Line::new(c, io, shared);
         queue.each(io.blocks(c), |block| {
@@ -369,7 +369,7 @@ fn three_roles<K: RowOp, E: Cell>(k: Builder, c: &Config, io: &Io<E>) {
     let cols = c.slot_row() / Io::<E>::SIZE;
     let rows = k.ring("rows", c.stages, |s| s.plain::<E>(c.block, cols));
     let outs = k.ring("outs", c.stages, |s| s.plain::<E>(c.block, cols));
-    let queue = k.work_queue("queue", 4 * c.stages);
+    let queue = k.work_queue("queue", c.queue_stages());
     k.role("compute").warps(c.warps()).body(|| {
         let line = Line::new(c, io, shared);
         queue.each(io.blocks(c), |_| {

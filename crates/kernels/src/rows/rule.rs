@@ -84,7 +84,7 @@ impl<'a> Room<'a> {
             let most = u64::from(u32::MAX / 2 / c.cluster);
             return blocks.min(most) as u32 * c.cluster;
         }
-        let threads = c.warps() * 32 + if c.form.has_ring() { 32 } else { 0 };
+        let threads = c.all_threads();
         let weights = if kept { self.weights as u32 } else { 0 };
         let registers = c.units * self.registers(weights) + BESIDE_HELD;
         let shared = c.shared_bytes(self.weights).max(1);

@@ -136,7 +136,7 @@ pub(crate) fn tensor() -> Sheet {
         let map = s.param(&format!("map{rank}"), ParamKind::TensorMap(decl));
         let box_ = view(tile, stage, [0, rows, 0, 64]);
         let mut coords = vec![x.into(); rank];
-        coords[0] = Operand::Imm(0xffff_ffff);
+        coords[0] = Operand::Imm(0xffff_fff0);
         s.op(TensorPrefetch { map });
         for hint in HINTS {
             for multicast in [None, Some(Operand::Imm(3))] {

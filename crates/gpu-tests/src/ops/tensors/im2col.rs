@@ -14,7 +14,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         im2col([16, 4, 3, 3, 2], [3, 2, 3], [1, 1, 2]),
         im2col_store("dense", [0, 0], [1, 1]),
         im2col_store("stepped", [0, 0], [2, 1]),
-        im2col_store("cornered", [-1, 0], [1, 1]),
+        im2col_store("cornered", [1, 0], [1, 1]),
     ]
 }
 
@@ -94,7 +94,7 @@ where
 }
 
 /// A tile of pixels scattered over a window, as far as the tensor goes; the window has steps
-/// between its positions, or a corner before the tensor, or neither.
+/// between its positions, or starts inside the tensor, or neither.
 fn im2col_store(what: &str, lower: [i32; 2], steps: [u32; 2]) -> Trial {
     let decl = TensorMapDecl {
         mode: MapMode::Im2col {
@@ -115,7 +115,7 @@ fn im2col_store(what: &str, lower: [i32; 2], steps: [u32; 2]) -> Trial {
                 full.at(0).arrive_expect(208u32);
                 bulk_load(t.whole(), x.address(0u32), 208u32, full.at(0));
                 full.at(0).wait(0);
-                map.store_im2col(t.whole(), [0, 0, 1, 0]);
+                map.store_im2col(t.whole(), [0, lower[0], 1, 0]);
                 bulk_commit();
                 bulk_wait(0);
             });

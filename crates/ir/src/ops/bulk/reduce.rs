@@ -93,7 +93,8 @@ impl Reduction {
             (Reduction::Add, ReduceInto::Shared) => &[U32, I32, U64, I64],
             (_, ReduceInto::Shared) => &[U32, I32],
             (Reduction::Min | Reduction::Max, _) => &[U32, I32, U64, I64, F16, Bf16],
-            (Reduction::And | Reduction::Or | Reduction::Xor, _) => &[U32, I32, U64, I64],
+            (_, ReduceInto::Global) => &[U32, I32, U64, I64],
+            (_, ReduceInto::Tensor) => &[U32, I32, U64],
         };
         if types.contains(&dtype) {
             return Ok(());
@@ -299,5 +300,7 @@ mod tests {
             "add in a tensor takes u32, i32, u64, f16, bf16, f32, not i64"
         );
         assert_eq!(Reduction::Max.legal_in_tensor(DType::I64), Ok(()));
+        assert!(Reduction::Xor.legal_in_tensor(DType::I64).is_err());
+        assert_eq!(Reduction::Xor.legal_in_tensor(DType::U64), Ok(()));
     }
 }

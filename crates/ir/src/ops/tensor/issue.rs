@@ -7,7 +7,7 @@ use crate::layout::{Swizzle, TileLayout};
 use crate::machine::{Asm, Fault, FaultKind, Lanes, Machine, SharedAt};
 use crate::ops::bulk::aligned;
 use crate::tensor_map::{MapMode, TensorMapValue};
-use crate::types::Type;
+use crate::types::{DType, Type};
 use crate::value::{Operand, ParamId, View};
 
 /// What both directions check and compute before they issue.
@@ -51,6 +51,8 @@ impl Issue {
     pub(super) fn start(&self, lane: usize) -> Result<(Vec<i32>, Vec<u16>), Fault> {
         let coords: Vec<_> = self.coords.iter().map(|v| v[lane]).collect();
         let offsets: Vec<_> = self.offsets.iter().map(|v| v[lane]).collect();
+        legal_step(coords[0], self.map.decl.dtype)
+            .map_err(|why| Fault::new(FaultKind::Operand, why))?;
         check_start(&self.map, &coords)?;
         check_offsets(&offsets)?;
         Ok((coords, offsets))
@@ -72,6 +74,7 @@ impl Issue {
         let (coords, offsets) = self.start(lane)?;
         if let Way::Store(_) = way {
             legal_corner(coords.iter().copied())
+                .and_then(|()| self.map.decl.legal_store())
                 .map_err(|why| Fault::new(FaultKind::Operand, why))?;
         }
         Ok(TensorJob {
@@ -226,6 +229,26 @@ pub(super) fn legal_corner(coords: impl IntoIterator<Item = i32>) -> Result<(), 
         Some((i, c)) => Err(format!(
             "a tensor store starts at coordinates of 0 or more: coordinate {i} is {c}"
         )),
+    }
+}
+
+/// Refuses a box that starts inside 16 bytes of a row, as an H200 does by an illegal
+/// instruction, be it loaded, stored or prefetched.
+fn legal_step(first: i32, dtype: DType) -> Result<(), String> {
+    let byte = i64::from(first) * dtype.bytes() as i64;
+    if byte % 16 == 0 {
+        return Ok(());
+    }
+    Err(format!(
+        "a box of a tensor starts at a multiple of 16 bytes along the innermost dimension: element {first} of {dtype} is byte {byte}"
+    ))
+}
+
+/// Refuses a first element, where it is a constant, at which no box of a tensor of that type starts.
+pub fn legal_start(coords: &[Operand], dtype: DType) -> Result<(), String> {
+    match coords.first() {
+        Some(Operand::Imm(first)) => legal_step(*first as i32, dtype),
+        _ => Ok(()),
     }
 }
 

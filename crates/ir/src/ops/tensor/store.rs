@@ -46,7 +46,7 @@ impl Instr for TensorStore {
     const INFO: Info = Info {
         name: "tensor_store",
         ptx: "cp{.reduce}.async.bulk.tensor.{1d,2d,3d,4d,5d}.global.shared::cta{.add,.min,.max,.inc,.dec,.and,.or,.xor}.{tile,im2col_no_offs}.bulk_group{.L2::cache_hint}",
-        doc: "copies a box of shared memory to a tensor, or combines it with what is there, in the lane's bulk group; nothing past the end of the tensor, and never from before its start",
+        doc: "copies a box of shared memory to a tensor, or combines it with what is there, in the lane's bulk group; nothing past the end of the tensor; it starts inside, on 16 bytes of a row",
         exactness: Exactness::Exact,
     };
     fn name(&self) -> String {

@@ -135,12 +135,15 @@ const CASES: &[(DType, &[u32], &[u64], Swizzle)] = &[
 ];
 
 /// Coordinates before, across and beyond every side of a tensor.
-fn coordinates(tile: &[u32], extents: &[u64]) -> Vec<Vec<i32>> {
+fn coordinates(dtype: DType, tile: &[u32], extents: &[u64]) -> Vec<Vec<i32>> {
+    let whole = 16 / dtype.bytes() as i32;
     let mut rng = Rng(11);
     let mut all = vec![vec![0; tile.len()]];
     for _ in 0..40 {
         let pick = |(&t, &e): (&u32, &u64)| rng.range(-i64::from(t) - 1, e as i64 + 2) as i32;
-        all.push(tile.iter().zip(extents).map(pick).collect());
+        let mut coords: Vec<i32> = tile.iter().zip(extents).map(pick).collect();
+        coords[0] = coords[0].div_euclid(whole) * whole;
+        all.push(coords);
     }
     all
 }
@@ -150,7 +153,7 @@ fn a_load_of_any_rank_is_the_naive_loop_with_zeros_outside() {
     for &(dtype, tile, extents, swizzle) in CASES {
         let (mut cta, v) = tensor(tiled(dtype, tile, swizzle), extents);
         let size = dtype.bytes();
-        for coords in coordinates(tile, extents) {
+        for coords in coordinates(dtype, tile, extents) {
             cta.run(&load(v, &coords));
             assert_eq!(cta.jobs[0].done(), Done::Bytes(BarAt { cta: 0, slot: 5 }));
             let bytes = tile.iter().product::<u32>() * size as u32;
@@ -181,7 +184,7 @@ fn a_store_of_any_rank_is_the_naive_loop_and_leaves_the_rest_alone() {
     for &(dtype, tile, extents, swizzle) in CASES {
         let (mut cta, v) = tensor(tiled(dtype, tile, swizzle), extents);
         let size = dtype.bytes();
-        for mut coords in coordinates(tile, extents) {
+        for mut coords in coordinates(dtype, tile, extents) {
             coords.iter_mut().for_each(|c| *c = (*c).max(0));
             let mut want = cta.global.clone();
             for (i, at) in indices(tile).iter().enumerate() {
@@ -206,7 +209,7 @@ fn a_store_of_any_rank_is_the_naive_loop_and_leaves_the_rest_alone() {
 }
 
 #[test]
-fn a_store_starts_at_no_negative_coordinate() {
+fn a_store_starts_at_no_negative_coordinate_and_on_16_bytes() {
     let (mut cta, v) = tensor(tiled(DType::F32, &[8, 3], Swizzle::B32), &[12, 4]);
     for reduce in [None, Some(Reduction::Add)] {
         let at = |coords: &[i32]| TensorStore {
@@ -217,6 +220,12 @@ fn a_store_starts_at_no_negative_coordinate() {
         let f = cta.fault(&at(&[4, -1]));
         assert_eq!(f.kind, FaultKind::Operand);
         assert!(f.text.ends_with("coordinate 1 is -1"), "{}", f.text);
+        let f = cta.fault(&at(&[3, 0]));
+        assert!(
+            f.text.ends_with("element 3 of f32 is byte 12"),
+            "{}",
+            f.text
+        );
     }
     cta.run(&load(v, &[-8, -1]));
 }
@@ -225,10 +234,10 @@ fn a_store_starts_at_no_negative_coordinate() {
 fn strides_need_not_be_dense() {
     let (mut cta, v) = tensor(tiled(DType::F32, &[4, 3], Swizzle::None), &[16, 8]);
     cta.maps[0].strides[0] = 80;
-    cta.run(&load(v, &[2, 1]));
+    cta.run(&load(v, &[4, 1]));
     cta.complete();
     for row in 0..3 {
-        let (at, from) = (1152 + 16 * row, 64 + 80 * (1 + row) + 8);
+        let (at, from) = (1152 + 16 * row, 64 + 80 * (1 + row) + 16);
         assert_eq!(cta.shared[0][at..at + 16], cta.global[from..from + 16]);
     }
 }
@@ -301,7 +310,7 @@ fn a_reducing_store_combines_what_is_inside() {
     let (mut cta, v) = tensor(tiled(DType::I32, &[8, 3], Swizzle::B32), &[12, 4]);
     let mut want = cta.global.clone();
     for (i, at) in indices(&[8, 3]).iter().enumerate() {
-        let at = [at[0] + 6, at[1] + 2];
+        let at = [at[0] + 8, at[1] + 2];
         let from = Swizzle::B32.apply(1152 + 4 * i as u32) as usize;
         if let Some(b) = naive(&[12, 4], 4, &at) {
             let number = |bytes: &[u8]| bytemuck::pod_read_unaligned::<i32>(bytes);
@@ -312,7 +321,7 @@ fn a_reducing_store_combines_what_is_inside() {
     }
     cta.run(&TensorStore {
         reduce: Some(Reduction::Add),
-        ..store(v, &[6, 2])
+        ..store(v, &[8, 2])
     });
     assert!(cta.jobs[0].combines());
     cta.complete();
@@ -320,7 +329,7 @@ fn a_reducing_store_combines_what_is_inside() {
     let (mut cta, v) = tensor(tiled(DType::F32, &[8, 3], Swizzle::B32), &[12, 4]);
     let f = cta.fault(&TensorStore {
         reduce: Some(Reduction::Min),
-        ..store(v, &[6, 2])
+        ..store(v, &[8, 2])
     });
     assert_eq!(f.kind, FaultKind::TensorMap);
     assert!(f.text.ends_with("not f32"), "{}", f.text);

@@ -134,16 +134,27 @@ fn an_im2col_store_goes_to_the_pixels_of_the_window_inside_the_tensor() {
         tile: Vec::new(),
         swizzle: Swizzle::None,
         mode: MapMode::Im2col {
+            lower: vec![1, 0],
+            upper: vec![1, 0],
+            channels: 8,
+            pixels: 13,
+            steps: vec![2, 1],
+        },
+    };
+    let before = TensorMapDecl {
+        mode: MapMode::Im2col {
             lower: vec![-1, 0],
             upper: vec![0, 0],
             channels: 8,
             pixels: 13,
             steps: vec![2, 1],
         },
+        ..decl.clone()
     };
+    assert!(before.legal_store().unwrap_err().ends_with("is [-1, 0]"));
     let (mut cta, v) = tensor(decl, &extents);
-    let positions = walk(&extents, &[-1, 0], &[0, 0], &[2, 1]);
-    // The first one of a line is before the tensor, so it starts at the second.
+    let positions = walk(&extents, &[1, 0], &[1, 0], &[2, 1]);
+    // The last one of a line is past the tensor.
     let mut want = cta.global.clone();
     for (pixel, at) in positions[5..18].iter().enumerate() {
         if let Some(b) = naive(&extents, 2, &[&[0], &at[..]].concat()) {
