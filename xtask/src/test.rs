@@ -87,14 +87,11 @@ impl Session {
         })?;
         // A list, not a failure: a changed kernel has yet to be run on a GPU.
         self.stage("ledger", |session| {
-            let mut command = session.cargo(&["run", "--quiet", "--locked"]);
-            command.args([
-                "--package",
-                "warpline-gpu-tests",
-                "--bin",
-                "gpu-tests",
-                "--",
-            ]);
+            // The tests of the binary have built it; `cargo run` would build its
+            // dependencies once more, with fewer features.
+            let binary = session.workspace.target_dir.join("debug/gpu-tests");
+            let mut command = Command::new(binary);
+            command.current_dir(&session.workspace.root);
             command.args(["--missing", "crates/gpu-tests/ledger.json"]);
             run::shown(command)
         })
