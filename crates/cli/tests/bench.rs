@@ -1,28 +1,16 @@
 //! `warpline bench` over a stand-in for the driver: it takes every launch,
 //! runs none, and says of each that it took 1.5 ms.
 
+mod common;
+
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output};
+use std::str;
 use std::sync::LazyLock;
-use std::{fs, str};
 
 /// A folder in which the loader finds the stand-in.
-static STAND_IN: LazyLock<PathBuf> = LazyLock::new(|| {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stand-in-of-bench");
-    fs::create_dir_all(&folder).unwrap();
-    let built = Command::new("cc")
-        .args(["-shared", "-fPIC", "-O1", "-pthread", "-o"])
-        .arg(folder.join("libcuda.so.1"))
-        .arg(concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../cuda/tests/stub/driver.c"
-        ))
-        .status()
-        .expect("this test needs a C compiler named cc");
-    assert!(built.success());
-    folder
-});
+static STAND_IN: LazyLock<PathBuf> = LazyLock::new(|| common::stand_in("stand-in-of-bench"));
 
 fn bench(args: &str) -> Output {
     Command::new(env!("CARGO_BIN_EXE_warpline"))

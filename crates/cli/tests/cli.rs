@@ -1,5 +1,7 @@
 //! The command as its users meet it.
 
+mod common;
+
 use serde_json::Value;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -164,18 +166,7 @@ fn a_full_disk_is_told_in_a_sentence() {
 
 #[test]
 fn a_driver_with_one_gpu_is_listed_and_its_missing_neighbour_named() {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stand-in");
-    fs::create_dir_all(&folder).unwrap();
-    let built = Command::new("cc")
-        .args(["-shared", "-fPIC", "-O1", "-pthread", "-o"])
-        .arg(folder.join("libcuda.so.1"))
-        .arg(concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../cuda/tests/stub/driver.c"
-        ))
-        .status()
-        .expect("this test needs a C compiler named cc");
-    assert!(built.success());
+    let folder = common::stand_in("stand-in");
     let with_gpu = |args: &str| {
         warpline(args)
             .env("LD_LIBRARY_PATH", &folder)

@@ -111,7 +111,7 @@ impl Trial {
         values: &[T],
     ) -> Self {
         let buffer = self.push_input(values);
-        self.arg(dense(decl, buffer, extents))
+        self.arg(PlanArg::dense(decl, buffer, extents))
     }
 
     /// The next argument is the address of `count` values that hold all ones before.
@@ -136,7 +136,7 @@ impl Trial {
         first: &[T],
     ) -> Self {
         let buffer = self.push_output(name, ty, first);
-        self.arg(dense(decl, buffer, extents))
+        self.arg(PlanArg::dense(decl, buffer, extents))
     }
 
     /// The next argument.
@@ -322,26 +322,6 @@ fn word(bytes: &[u8]) -> u64 {
     let mut w = [0; 8];
     w[..bytes.len()].copy_from_slice(bytes);
     u64::from_le_bytes(w)
-}
-
-/// A dense tensor as an argument; `extents` innermost first.
-fn dense(decl: TensorMapDecl, buffer: Buffer, extents: &[u64]) -> PlanArg {
-    let size = decl.dtype.bytes() as u64;
-    let strides = extents
-        .iter()
-        .scan(size, |bytes, x| {
-            *bytes *= x;
-            Some(*bytes)
-        })
-        .take(extents.len() - 1)
-        .collect();
-    PlanArg::TensorMap {
-        decl,
-        buffer,
-        offset: 0,
-        extents: extents.to_vec(),
-        strides,
-    }
 }
 
 /// A trial is prepared and loaded as any work is; its inputs and comparison are its own.

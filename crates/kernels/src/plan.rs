@@ -35,6 +35,25 @@ pub enum PlanArg {
     },
 }
 
+impl PlanArg {
+    /// A dense tensor from the start of a buffer; `extents` innermost first.
+    pub fn dense(decl: TensorMapDecl, buffer: Buffer, extents: &[u64]) -> Self {
+        let mut bytes = decl.dtype.bytes() as u64;
+        let outer = extents.len().saturating_sub(1);
+        let stride = |x: &u64| {
+            bytes *= x;
+            bytes
+        };
+        PlanArg::TensorMap {
+            strides: extents[..outer].iter().map(stride).collect(),
+            extents: extents.to_vec(),
+            decl,
+            buffer,
+            offset: 0,
+        }
+    }
+}
+
 /// One kernel of a plan.
 #[derive(Clone, Debug)]
 pub struct Step {

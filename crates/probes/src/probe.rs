@@ -157,23 +157,8 @@ pub(crate) fn number(x: u32) -> PlanArg {
 
 /// A dense tensor as an argument; `extents` innermost first.
 pub(crate) fn dense(decl: TensorMapDecl, buffer: Buffer, extents: &[u32]) -> PlanArg {
-    let size = decl.dtype.bytes() as u64;
     let extents: Vec<u64> = extents.iter().map(|&x| u64::from(x)).collect();
-    let strides = extents
-        .iter()
-        .scan(size, |bytes, x| {
-            *bytes *= x;
-            Some(*bytes)
-        })
-        .take(extents.len() - 1)
-        .collect();
-    PlanArg::TensorMap {
-        decl,
-        buffer,
-        offset: 0,
-        extents,
-        strides,
-    }
+    PlanArg::dense(decl, buffer, &extents)
 }
 
 /// A kernel with its launch.

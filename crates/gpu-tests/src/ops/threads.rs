@@ -189,24 +189,8 @@ fn param() -> Trial {
             params
         }};
     }
-    const TYPES: [Type; 16] = [
-        Type::U8,
-        Type::U16,
-        Type::U32,
-        Type::I32,
-        Type::U64,
-        Type::I64,
-        Type::F32,
-        Type::F16,
-        Type::Bf16,
-        Type::Tf32,
-        Type::F16x2,
-        Type::Bf16x2,
-        Type::E4m3x2,
-        Type::E5m2x2,
-        Type::E4m3x4,
-        Type::E5m2x4,
-    ];
+    // All but predicates, in the order of the list below.
+    let types = &Type::ALL[1..];
     let kernel = super::kernel("param", |k| {
         let out = k.pointer::<u8>("out");
         let stores = each!(
@@ -218,9 +202,9 @@ fn param() -> Trial {
             .body(|| elect(|| stores.iter().for_each(|store| store())));
     });
     let trial = Trial::new("param", &["param"], kernel);
-    let mut trial = trial.output("values", Type::U64, TYPES.len());
-    let drawn = crate::data::columns(&TYPES, 2, 5);
-    for (ty, values) in TYPES.into_iter().zip(drawn) {
+    let mut trial = trial.output("values", Type::U64, types.len());
+    let drawn = crate::data::columns(types, 2, 5);
+    for (&ty, values) in types.iter().zip(drawn) {
         trial = trial.arg(PlanArg::Scalar(ty, values[1]));
     }
     trial

@@ -78,6 +78,24 @@ pub struct Choice {
     pub ctas: Option<u32>,
 }
 
+impl Choice {
+    /// Refuses numbers that no form could take, before anything is computed with them.
+    fn is_sane(&self) -> Result<(), FamilyError> {
+        let given = [
+            ("threads", self.threads),
+            ("block", self.block),
+            ("stages", self.stages),
+            ("cluster", self.cluster),
+        ];
+        for (flag, value) in given {
+            if let Some(n) = value.filter(|&n| n > MOST_THREADS) {
+                return refuse(format!("--{flag} is at most {MOST_THREADS}, not {n}"));
+            }
+        }
+        Ok(())
+    }
+}
+
 /// A complete config.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
 pub struct Config {
@@ -184,6 +202,7 @@ impl Config {
                 shape.y_stride
             ));
         }
+        choice.is_sane()?;
         let mut config = room.deal(form, choice);
         config.check(&room, choice)?;
         if let Some(stages) = choice.stages {
@@ -320,4 +339,74 @@ pub(super) fn candidates(shape: &Shape, weights: usize, target: &Target) -> Vec<
     }
     all.truncate(48);
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::float::Float;
+
+    fn config(choice: Choice) -> Result<Config, String> {
+        let shape = Shape {
+            rows: 64,
+            cols: 4096,
+            dtype: Float::Bf16,
+            x_stride: 4096,
+            y_stride: 4096,
+        };
+        Config::new(&shape, 2, &choice, &Target::SM_90A).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn what_the_caller_says_is_taken_or_refused() {
+        for (threads, cluster) in [(Some(16), Some(2)), (Some(256), Some(4)), (None, Some(3))] {
+            let choice = Choice {
+                threads,
+                cluster,
+                ..Choice::default()
+            };
+            match config(choice) {
+                Ok(c) => {
+                    assert!(threads.is_none_or(|t| t == c.threads), "{c:?}");
+                    assert_eq!(cluster, Some(c.cluster), "{c:?}");
+                }
+                Err(e) => assert!(e.contains("not 16 threads"), "{e}"),
+            }
+        }
+    }
+
+    #[test]
+    fn absurd_numbers_are_refused_by_a_sentence() {
+        for n in [0, 1025, u32::MAX] {
+            let forms = [Form::Direct, Form::Specialized, Form::ThreeRoles];
+            for form in forms {
+                let choice = || Choice {
+                    form: Some(form),
+                    ..Choice::default()
+                };
+                let all = [
+                    Choice {
+                        threads: Some(n),
+                        ..choice()
+                    },
+                    Choice {
+                        block: Some(n),
+                        ..choice()
+                    },
+                    Choice {
+                        stages: Some(n),
+                        ..choice()
+                    },
+                    Choice {
+                        cluster: Some(n),
+                        ..choice()
+                    },
+                ];
+                for choice in all {
+                    let told = config(choice.clone()).expect_err("absurd");
+                    assert!(told.contains(&n.to_string()), "{choice:?}: {told}");
+                }
+            }
+        }
+    }
 }

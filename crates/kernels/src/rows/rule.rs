@@ -146,7 +146,9 @@ impl<'a> Room<'a> {
                 _ => (0..=most).map(|i| 1 << i).collect(),
             };
             for &cluster in &clusters {
-                for &threads in threads.iter().filter(|&&t| cluster == 1 || t >= 32) {
+                // In a cluster whole warps hold a row; what the caller says is judged later.
+                let usable = |t: &&u32| cluster == 1 || **t >= 32 || choice.threads.is_some();
+                for &threads in threads.iter().filter(usable) {
                     let config = self.config(form, cluster, threads, place, choice);
                     if self.has_room(&config) {
                         return config;
