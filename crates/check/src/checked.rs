@@ -1,9 +1,11 @@
 //! The proof of having been checked: a type that only the checker makes.
 
 use crate::refusal::Refusals;
+use crate::report::Report;
 use crate::rules;
 use std::fmt;
 use std::ops::Deref;
+use std::time::Instant;
 use warpline_ir::{Kernel, Target};
 
 /// A kernel that the checker let pass, or that was let through by name with a reason.
@@ -39,7 +41,7 @@ enum Verdict {
 /// # Ok::<(), warpline_ir::BuildErrors>(())
 /// ```
 pub fn check(kernel: Kernel, target: &Target) -> Result<Checked, Refusals> {
-    let refusals = rules::judge(&kernel, target);
+    let refusals = examine(&kernel, target).refusals;
     if refusals.is_empty() {
         Ok(Checked {
             kernel,
@@ -50,6 +52,20 @@ pub fn check(kernel: Kernel, target: &Target) -> Result<Checked, Refusals> {
             kernel: kernel.name,
             refusals,
         })
+    }
+}
+
+/// Examines a kernel for a target, and reports what was found and how far it was looked.
+pub fn examine(kernel: &Kernel, target: &Target) -> Report {
+    let start = Instant::now();
+    let refusals = rules::judge(kernel, target);
+    Report {
+        kernel: kernel.name.clone(),
+        hash: kernel.hash(),
+        refusals,
+        states: 0,
+        steps: 0,
+        time: start.elapsed(),
     }
 }
 

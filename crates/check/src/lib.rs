@@ -20,11 +20,13 @@
 mod checked;
 pub mod facts;
 mod refusal;
+mod report;
 pub mod rules;
 pub mod uniform;
 pub mod walk;
 
-pub use checked::{Checked, check};
+pub use checked::{Checked, check, examine};
 pub use facts::Facts;
-pub use refusal::{Refusal, Refusals, Rule};
+pub use refusal::{Event, Refusal, Refusals, Rule, Side};
+pub use report::{Outcome, Report};
 pub use uniform::Uniformity;

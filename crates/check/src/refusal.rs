@@ -25,6 +25,34 @@ pub struct Refusal {
     pub at: Option<Frame>,
     /// All lines that lead to the statement, innermost first.
     pub stack: Vec<Frame>,
+    /// Is it not a breach, but something that could not be decided?
+    pub undecided: bool,
+    /// The other sides: the access it races with, who waits for whom.
+    pub others: Vec<Side>,
+    /// What led to it, oldest first: who did what, in which slot and phase.
+    pub trace: Vec<Event>,
+}
+
+/// Another statement that has a part in a refusal.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Side {
+    /// What it has to do with it, as a sentence.
+    pub text: String,
+    /// Its role, if it is one role's.
+    pub role: Option<String>,
+    /// The author's line.
+    pub at: Option<Frame>,
+}
+
+/// One step of a trace.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Event {
+    /// Who: `load, warp 0`, or an engine on its behalf.
+    pub who: String,
+    /// What it did: `arrives at ring.full[2], phase 1`.
+    pub what: String,
+    /// The author's line.
+    pub at: Option<Frame>,
 }
 
 impl Refusal {
@@ -117,6 +145,9 @@ impl<'k> Findings<'k> {
                 .map(|r| r.name.clone()),
             at: locs.author(loc),
             stack: locs.stack(loc).to_vec(),
+            undecided: false,
+            others: Vec::new(),
+            trace: Vec::new(),
         });
     }
 
