@@ -1,6 +1,7 @@
 //! `cargo xtask`: what the developers of Warpline run.
 
 mod bundle;
+mod mutants;
 mod ptxas;
 mod run;
 mod tally;
@@ -42,6 +43,12 @@ enum Task {
         #[arg(long, value_name = "DIR")]
         output: Option<PathBuf>,
     },
+    /// Break every kernel that ships, and see whether the checker tells
+    Mutants {
+        /// What to hand on: --json, --most COUNT, --only TEXT, --kinds
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<OsString>,
+    },
     /// Run one test binary for `cargo test` and time its tests
     #[command(hide = true)]
     TimeTests {
@@ -56,6 +63,7 @@ fn main() -> ExitCode {
         Task::Test { full } => test::run(full),
         Task::Ptxas { args } => ptxas::by_hand(&args),
         Task::GpuBundle { output } => bundle::run(output),
+        Task::Mutants { args } => mutants::run(&args),
         Task::TimeTests { exe, args } => timed::run(&exe, &args),
     };
     done.unwrap_or_else(|error| {
@@ -79,6 +87,15 @@ mod tests {
             let error = Args::try_parse_from(args).err().expect("an error");
             assert!(error.to_string().contains(why), "{error}");
         }
+    }
+
+    #[test]
+    fn flags_of_the_mutants_are_handed_on() {
+        let args = ["cargo xtask", "mutants", "--json", "--most", "2"];
+        let Task::Mutants { args } = Args::try_parse_from(args).unwrap().task else {
+            panic!("another task")
+        };
+        assert_eq!(args, ["--json", "--most", "2"]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The proof of having been checked: a type that only the checker makes.
 
-use crate::refusal::Refusals;
+use crate::protocol;
+use crate::refusal::{Refusal, Refusals};
 use crate::report::Report;
 use crate::rules;
 use std::fmt;
@@ -23,7 +24,8 @@ enum Verdict {
     Unproved(String),
 }
 
-/// Checks a kernel for a target; refuses with everything that is wrong.
+/// Checks the structure and resources of a kernel for a target; refuses with everything that is
+/// wrong. [`examine`] proves the protocol as well.
 ///
 /// ```
 /// use warpline_check::check;
@@ -41,7 +43,7 @@ enum Verdict {
 /// # Ok::<(), warpline_ir::BuildErrors>(())
 /// ```
 pub fn check(kernel: Kernel, target: &Target) -> Result<Checked, Refusals> {
-    let refusals = examine(&kernel, target).refusals;
+    let refusals = rules::judge(&kernel, target);
     if refusals.is_empty() {
         Ok(Checked {
             kernel,
@@ -55,16 +57,30 @@ pub fn check(kernel: Kernel, target: &Target) -> Result<Checked, Refusals> {
     }
 }
 
-/// Examines a kernel for a target, and reports what was found and how far it was looked.
+/// Examines a kernel for a target, structure and protocol, and reports what was found and how far
+/// it was looked.
 pub fn examine(kernel: &Kernel, target: &Target) -> Report {
     let start = Instant::now();
-    let refusals = rules::judge(kernel, target);
+    let mut refusals = rules::judge(kernel, target);
+    let (mut states, mut steps) = (0, 0);
+    if refusals.is_empty() {
+        let walked = protocol::judge(kernel, target);
+        refusals.extend(walked.refusal);
+        (states, steps) = (walked.states, walked.steps);
+    }
+    // Text and hash follow ids: a kernel whose ids lead nowhere has neither.
+    let lost = |r: &Refusal| rules::references::RULES.contains(&r.rule);
+    let readable = !refusals.iter().any(lost);
     Report {
         kernel: kernel.name.clone(),
-        hash: kernel.hash(),
+        hash: if readable {
+            kernel.hash()
+        } else {
+            String::new()
+        },
         refusals,
-        states: 0,
-        steps: 0,
+        states,
+        steps,
         time: start.elapsed(),
     }
 }

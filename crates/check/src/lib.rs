@@ -13,13 +13,18 @@
 //! | where | what |
 //! |---|---|
 //! | [`rules`] | one file per group of rules |
+//! | [`protocol`] | the walk that proves: no deadlock, no race, any trip count |
+//! | [`render`] | a report as text and as JSON |
 //! | [`facts`] | what one op does, collected from its effects |
 //! | [`uniform`] | which threads agree on a register |
 //! | [`walk`] | every statement, with the threads that reach it together |
 
+mod bits;
 mod checked;
 pub mod facts;
+pub mod protocol;
 mod refusal;
+pub mod render;
 mod report;
 pub mod rules;
 pub mod uniform;

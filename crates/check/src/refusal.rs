@@ -1,5 +1,6 @@
 //! What the checker answers when it refuses.
 
+use crate::render::{Group, groups};
 use std::fmt;
 use warpline_ir::{Frame, Kernel, Loc, RoleId};
 
@@ -88,22 +89,11 @@ pub struct Refusals {
 impl fmt::Display for Refusals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "kernel {}: ", self.kernel)?;
-        // One line breaks a rule once for a reader, however often its ops do.
-        let mut shown: Vec<(&Refusal, usize)> = Vec::new();
-        for r in &self.refusals {
-            let same = |s: &&mut (&Refusal, usize)| {
-                s.0.code() == r.code() && s.0.at == r.at && s.0.role == r.role
-            };
-            match shown.iter_mut().find(same).filter(|_| r.at.is_some()) {
-                Some((_, more)) => *more += 1,
-                None => shown.push((r, 0)),
-            }
-        }
-        for (i, (r, more)) in shown.iter().enumerate() {
+        for (i, Group { first, more }) in groups(&self.refusals).iter().enumerate() {
             if i > 0 {
                 write!(f, "; ")?;
             }
-            write!(f, "{r}")?;
+            write!(f, "{first}")?;
             if *more > 0 {
                 write!(f, " (and {more} more there)")?;
             }
@@ -140,15 +130,31 @@ impl<'k> Findings<'k> {
         self.list.push(Refusal {
             rule: *rule,
             text: text.into(),
-            role: role
-                .and_then(|r| self.kernel.roles.get(r.index()))
-                .map(|r| r.name.clone()),
+            role: self.role(role),
             at: locs.author(loc),
             stack: locs.stack(loc).to_vec(),
             undecided: false,
             others: Vec::new(),
             trace: Vec::new(),
         });
+    }
+
+    /// Names another statement that has a part in the last refusal.
+    pub(crate) fn beside(&mut self, text: impl Into<String>, loc: Loc, role: Option<RoleId>) {
+        let side = Side {
+            text: text.into(),
+            role: self.role(role),
+            at: self.kernel.locs.author(loc),
+        };
+        if let Some(last) = self.list.last_mut() {
+            last.others.push(side);
+        }
+    }
+
+    /// The name of a role.
+    fn role(&self, role: Option<RoleId>) -> Option<String> {
+        let role = role.and_then(|r| self.kernel.roles.get(r.index()));
+        role.map(|r| r.name.clone())
     }
 
     pub(crate) fn is_empty(&self) -> bool {

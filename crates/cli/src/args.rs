@@ -1,7 +1,7 @@
 //! Commands and options.
 //!
-//! Each family is a subcommand of `run`, `bench` and `emit`, so that its
-//! options are its own.
+//! Each family is a subcommand of `check`, `run`, `bench` and `emit`, so that
+//! its options are its own.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, Args, Command, ValueHint};
@@ -15,7 +15,15 @@ use warpline::{Device, Timing};
 use warpline_kernels::AnyFamily;
 
 /// The commands, in the order of the help.
-pub(crate) const COMMANDS: [&str; 6] = ["devices", "list", "run", "bench", "emit", "completions"];
+pub(crate) const COMMANDS: [&str; 7] = [
+    "devices",
+    "list",
+    "check",
+    "run",
+    "bench",
+    "emit",
+    "completions",
+];
 
 const ABOUT: &str = "\
 Warp-specialized GPU kernels: write the assembly line once, check it, run it on
@@ -45,12 +53,25 @@ impl Examples {
         let lines = self.lines(&[
             ("", "run the first family where it runs best"),
             ("devices", "what can run here, and why not"),
+            ("check FAMILY", "prove that it neither hangs nor races"),
             ("run FAMILY", "run, compare with the reference, time"),
             ("run FAMILY --help", "the family's own options"),
             ("bench memory", "measure on a GPU"),
             ("emit FAMILY --ptx -o k.ptx", "print the kernel"),
         ]);
         format!("Examples:\n{lines}{EXIT_CODES}")
+    }
+
+    fn check(&self) -> String {
+        let lines = self.lines(&[
+            ("check FAMILY", "proved, or what is wrong and where"),
+            ("check FAMILY --lint", "and a checklist of what is slow"),
+            ("check --all", "every family with every config"),
+            ("check --corpus", "public bugs, which must be refused"),
+            ("check FAMILY --json", "for programs"),
+            ("check FAMILY --help", "the family's own options"),
+        ]);
+        format!("Examples:\n{lines}")
     }
 
     fn run(&self) -> String {
@@ -124,6 +145,27 @@ impl Examples {
             .map(|(line, about)| format!("  {line:width$}  {about}\n"))
             .collect()
     }
+}
+
+/// What to check, where no family is named.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// Every family with every config that it may choose or is tested with
+    #[arg(long, conflicts_with = "corpus")]
+    pub(crate) all: bool,
+    /// Kernels with public bugs: each must be refused, and its repaired form proved
+    #[arg(long)]
+    pub(crate) corpus: bool,
+}
+
+/// What else to look at in a family's kernels.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Check")]
+pub(crate) struct LintArgs {
+    /// Also a checklist of what is slow: bank conflicts, sectors, divergence,
+    /// registers, spills, idle roles, sizes
+    #[arg(long)]
+    pub(crate) lint: bool,
 }
 
 /// How to run.
@@ -265,6 +307,7 @@ pub(crate) fn command(families: &[&dyn AnyFamily], args: &[OsString]) -> Command
                         .help("The instructions a kernel can use, instead"),
                 ),
         )
+        .subcommand(check(families, examples.check()))
         .subcommand(run.subcommands(families.iter().map(|f| {
             let command = with_flags(*f, place);
             RunArgs::augment_args(command).about(f.about())
@@ -278,6 +321,23 @@ pub(crate) fn command(families: &[&dyn AnyFamily], args: &[OsString]) -> Command
             CompletionArgs::augment_args(Command::new("completions"))
                 .about("Prints a script that completes commands in a shell"),
         )
+}
+
+/// `check`: a family, all of them, or the corpus.
+fn check(families: &[&dyn AnyFamily], examples: String) -> Command {
+    let command = Command::new("check")
+        .after_help(examples)
+        .subcommand_value_name("FAMILY")
+        .subcommand_help_heading("Families")
+        .disable_help_subcommand(true);
+    let families = families.iter().map(|f| {
+        let command = with_flags(*f, Place::Gpu);
+        LintArgs::augment_args(command).about(f.about())
+    });
+    CheckArgs::augment_args(command)
+        .about("Proves that kernels neither hang nor race, or says what is wrong and where")
+        .args_conflicts_with_subcommands(true)
+        .subcommands(families)
 }
 
 /// `bench`: a suite, a family, or everything.

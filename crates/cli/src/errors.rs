@@ -166,7 +166,8 @@ fn unknown_name(seen: &Seen<'_>, args: &[OsString], families: &[&dyn AnyFamily])
     Failure::input("unknown-command", text)
 }
 
-fn known(families: &[&dyn AnyFamily]) -> String {
+/// The families by name.
+pub(crate) fn known(families: &[&dyn AnyFamily]) -> String {
     let names: Vec<&str> = families.iter().map(|f| f.name()).collect();
     names.join(", ")
 }
@@ -221,7 +222,10 @@ fn bad_value(seen: &Seen<'_>) -> Failure {
 
 /// Options that exclude each other, or one given twice.
 fn conflict(seen: &Seen<'_>) -> Failure {
-    let option = seen.option();
+    let option = match seen.first(ContextKind::InvalidSubcommand) {
+        name if name.is_empty() => seen.option(),
+        name => name,
+    };
     let others = seen.all(ContextKind::PriorArg);
     let others: Vec<String> = others.iter().map(|o| option_name(o)).collect();
     let text = match others.as_slice() {

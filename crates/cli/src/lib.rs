@@ -46,25 +46,59 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use warpline_kernels::AnyFamily;
 
+/// What a command line comes to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Reply {
+    /// What goes to standard output.
+    pub out: String,
+    /// What goes to standard error: one line if the command fails, else nothing.
+    pub err: String,
+    /// The exit code.
+    pub exit: u8,
+}
+
+impl Reply {
+    fn new(out: String, failure: Option<Failure>) -> Self {
+        Self {
+            out,
+            err: failure.iter().map(|f| format!("error: {f}\n")).collect(),
+            exit: failure.map_or(0, |f| f.exit),
+        }
+    }
+}
+
 /// Runs the command line of this process for the given families.
 pub fn main(families: &[&dyn AnyFamily]) -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
-    let json = args::wants_json(&args);
-    let (out, failure) = match answer(families, &args) {
-        Ok(answer) if json => (answer.to_json(), answer.failure),
-        Ok(answer) => (answer.text, answer.failure),
-        Err(failure) if json => (failure.to_json(), Some(failure)),
-        Err(failure) => (String::new(), Some(failure)),
-    };
-    let written = write_out(&out);
-    let failure = failure.or(written.err());
-    match failure {
-        None => ExitCode::SUCCESS,
-        Some(failure) => {
-            // Nobody is left to tell if this fails too.
-            let _ = writeln!(io::stderr(), "error: {failure}");
-            ExitCode::from(failure.exit)
-        }
+    let mut reply = call(families, &args);
+    if let Err(failure) = write_out(&reply.out)
+        && reply.exit == 0
+    {
+        reply = Reply::new(String::new(), Some(failure));
+    }
+    // Nobody is left to tell if this fails too.
+    let _ = io::stderr().write_all(reply.err.as_bytes());
+    ExitCode::from(reply.exit)
+}
+
+/// Runs a command line, whose first word is the program's name, for the given
+/// families: for tests of what their users will read.
+///
+/// ```
+/// use warpline_kernels::vector_add::VectorAdd;
+///
+/// let args = ["mine", "check", "vector-add", "--stages", "0"].map(Into::into);
+/// let reply = warpline_cli::call(&[&VectorAdd], &args);
+/// assert_eq!(reply.err, "error: a ring has at least 1 stage, not 0\n");
+/// assert_eq!(reply.exit, 2);
+/// ```
+pub fn call(families: &[&dyn AnyFamily], args: &[OsString]) -> Reply {
+    let json = args::wants_json(args);
+    match answer(families, args) {
+        Ok(answer) if json => Reply::new(answer.to_json(), answer.failure),
+        Ok(answer) => Reply::new(answer.text, answer.failure),
+        Err(failure) if json => Reply::new(failure.to_json(), Some(failure)),
+        Err(failure) => Reply::new(String::new(), Some(failure)),
     }
 }
 

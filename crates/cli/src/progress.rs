@@ -38,6 +38,20 @@ impl Bar {
         })
     }
 
+    /// Counts up to a total from here on.
+    pub(crate) fn count(&self, doing: &'static str, total: usize) {
+        self.0
+            .set_style(style("{spinner} {msg} {wide_bar} {pos}/{len}"));
+        self.0.set_message(doing);
+        self.0.set_length(total as u64);
+        self.0.set_position(0);
+    }
+
+    /// One of the total is done.
+    pub(crate) fn step(&self) {
+        self.0.inc(1);
+    }
+
     /// What a measurement tells its progress to.
     pub(crate) fn stages(&self) -> BenchProgress {
         let bar = self.0.clone();

@@ -46,6 +46,8 @@ fn every_command_answers_with_one_versioned_object() {
         ("devices --json", "devices"),
         ("list --json", "list"),
         ("list --ops --json", "list"),
+        ("check vector-add --json", "check"),
+        ("check --corpus --json", "check"),
         ("run vector-add --n 100 --json", "run"),
         ("emit vector-add --ir --json", "emit"),
         ("emit vector-add --resources --json", "emit"),
@@ -68,6 +70,9 @@ fn every_error_is_an_object_too_and_one_line_on_stderr() {
     for (args, code) in [
         ("--json run vectoradd", "unknown-family"),
         ("run --json", "no-family"),
+        ("check --json", "no-family"),
+        ("check --all --corpus --json", "bad-usage"),
+        ("check vector-add --json --stages 0", "bad-config"),
         ("fly --json", "unknown-command"),
         ("run vector-add --json --n -1", "bad-value"),
         ("run vector-add --json --dtype int3", "bad-value"),

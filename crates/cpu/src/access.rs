@@ -5,7 +5,7 @@ use crate::memory::Buffer;
 use crate::order::Word;
 use crate::shadow::{Conflict, Who};
 use crate::shared::Use;
-use crate::stats::{bank_conflicts, dense, sectors};
+use crate::stats::{bank_conflicts, bank_turns, dense, sectors};
 use std::ops::Range;
 use warpline_ir::{
     Fault, FaultKind, LaneBytes, Lanes, Machine, Mask, MemoryOrder, Operand, Place, SharedAt, WARP,
@@ -318,9 +318,19 @@ impl Lockstep<'_, '_> {
             (Kind::Store, false) => &mut b.peer_store,
             (Kind::Atomic, _) => &mut b.shared_atomic,
         } += bytes;
+        self.warp.accesses += 1;
+        if kind != Kind::Load && lanes != 0 {
+            // The stage of the first lane stands for all.
+            let tile = self.env.code.sites[self.site as usize].facts.writes;
+            let byte = to.byte[lanes.trailing_zeros() as usize];
+            self.counters.written(self.env.kernel, tile, byte, bytes);
+        }
         let t = &mut self.counters.sites[self.site as usize];
         t.shared_accesses += 1;
         t.bytes += bytes;
+        if own {
+            t.bank_turns += bank_turns(lanes, width);
+        }
         if own && to.run.is_none() {
             t.bank_conflicts += bank_conflicts(lanes, &to.byte.map(u64::from), width);
         }
@@ -334,10 +344,13 @@ impl Lockstep<'_, '_> {
             Kind::Store => &mut b.global_store,
             Kind::Atomic => &mut b.global_atomic,
         } += bytes;
+        self.warp.accesses += 1;
         let t = &mut self.counters.sites[self.site as usize];
         t.global_requests += 1;
         t.bytes += bytes;
-        t.global_sectors += sectors(lanes, at, width);
+        let (touched, least) = sectors(lanes, at, width);
+        t.global_sectors += touched;
+        t.least_sectors += least;
     }
 
     /// The global addresses of the lanes, aligned.

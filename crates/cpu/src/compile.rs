@@ -24,21 +24,30 @@ pub(crate) enum Inst<'k> {
     /// An op, by its site.
     Op(&'k Op, u32),
     /// Splits the mask; jumps if no lane goes on here.
-    If { cond: RegId, other: u32 },
+    If {
+        cond: RegId,
+        other: u32,
+        branch: u32,
+    },
     /// Takes up the lanes of the other branch; jumps if there are none.
     Else { end: u32 },
     /// Goes back to the mask before the last split.
     Pop,
     /// Saves the mask.
-    Push,
+    Push { branch: u32 },
     /// Saves the mask and starts a count.
-    For { var: RegId, from: Operand },
+    For {
+        var: RegId,
+        from: Operand,
+        branch: u32,
+    },
     /// Keeps the lanes whose count is below the end; leaves if none is.
     Below {
         var: RegId,
         to: Operand,
         signed: bool,
         exit: u32,
+        branch: u32,
     },
     /// Counts on and jumps back.
     Next {
@@ -47,7 +56,7 @@ pub(crate) enum Inst<'k> {
         head: u32,
     },
     /// Keeps the lanes whose predicate is set; leaves if there are none.
-    While { cond: RegId, exit: u32 },
+    While { cond: RegId, exit: u32, branch: u32 },
     /// Jumps.
     Jump(u32),
     /// Keeps the lowest lane.
@@ -63,6 +72,13 @@ pub(crate) struct OpSite<'k> {
     pub(crate) role: RoleId,
     pub(crate) loc: Loc,
     pub(crate) facts: Facts,
+}
+
+/// An `if` or a loop in its place, as counters name it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BranchSite {
+    pub(crate) role: RoleId,
+    pub(crate) loc: Loc,
 }
 
 /// Where a register lives in a warp's file.
@@ -88,6 +104,7 @@ pub(crate) struct RoleCode<'k> {
 pub(crate) struct Code<'k> {
     pub(crate) roles: Vec<RoleCode<'k>>,
     pub(crate) sites: Vec<OpSite<'k>>,
+    pub(crate) branches: Vec<BranchSite>,
     /// Does any role move registers?
     pub(crate) moves_registers: bool,
     /// Do lanes copy by themselves?
@@ -122,6 +139,7 @@ pub(crate) fn compile(kernel: &Kernel) -> Code<'_> {
     let mut code = Code {
         roles: Vec::new(),
         sites: Vec::new(),
+        branches: Vec::new(),
         moves_registers: false,
         copies: false,
         fences: false,
@@ -165,6 +183,13 @@ impl<'k> Compiler<'k, '_> {
         self.used.extend(o.as_reg());
     }
 
+    /// A new branch, by its number.
+    fn branch(&mut self, loc: Loc) -> u32 {
+        let role = self.role;
+        self.code.branches.push(BranchSite { role, loc });
+        self.code.branches.len() as u32 - 1
+    }
+
     fn block(&mut self, b: &'k Block) {
         for s in &b.0 {
             self.stmt(s);
@@ -176,14 +201,16 @@ impl<'k> Compiler<'k, '_> {
             StmtKind::Op(op) => self.op(op, s.loc),
             StmtKind::If { cond, then, other } => {
                 self.used.insert(*cond);
-                let branch = self.insts.len();
+                let branch = self.branch(s.loc);
+                let split = self.insts.len();
                 self.insts.push(Inst::Pop);
                 self.block(then);
                 let skip = self.insts.len();
                 self.insts.push(Inst::Pop);
-                self.insts[branch] = Inst::If {
+                self.insts[split] = Inst::If {
                     cond: *cond,
                     other: self.here(),
+                    branch,
                 };
                 self.block(other);
                 self.insts[skip] = Inst::Else { end: self.here() };
@@ -201,9 +228,11 @@ impl<'k> Compiler<'k, '_> {
                 for o in [from, to, step] {
                     self.uses(*o);
                 }
+                let branch = self.branch(s.loc);
                 self.insts.push(Inst::For {
                     var: *var,
                     from: *from,
+                    branch,
                 });
                 let head = self.insts.len();
                 self.insts.push(Inst::Pop);
@@ -218,11 +247,13 @@ impl<'k> Compiler<'k, '_> {
                     to: *to,
                     signed: matches!(self.kernel.regs.get(var.index()), Some(r) if r.ty == Type::I32),
                     exit: self.here(),
+                    branch,
                 };
             }
             StmtKind::While { head, cond, body } => {
                 self.used.insert(*cond);
-                self.insts.push(Inst::Push);
+                let branch = self.branch(s.loc);
+                self.insts.push(Inst::Push { branch });
                 let start = self.here();
                 self.block(head);
                 let test = self.insts.len();
@@ -232,6 +263,7 @@ impl<'k> Compiler<'k, '_> {
                 self.insts[test] = Inst::While {
                     cond: *cond,
                     exit: self.here(),
+                    branch,
                 };
             }
             StmtKind::Elect { body } => {

@@ -23,6 +23,8 @@ pub(crate) struct Facts {
     pub(crate) remote: bool,
     /// Does it end the warp?
     pub(crate) exits: bool,
+    /// The tile that it writes, itself or through an engine.
+    pub(crate) writes: Option<TileId>,
 }
 
 /// Reads an op's effects.
@@ -82,8 +84,11 @@ impl<'k> Seen<'k> {
         }
     }
 
-    fn tile(&mut self, t: TileId) {
+    fn tile(&mut self, t: TileId, access: Access) {
         self.declared(t, t.index(), self.kernel.tiles.len());
+        if access != Access::Read {
+            self.facts.writes = Some(t);
+        }
     }
 
     fn bar(&mut self, b: &BarRef) {
@@ -97,11 +102,11 @@ impl<'k> Seen<'k> {
         }
         match &t.memory {
             Memory::At(At::Shared(p), _) | Memory::Run(p, _) | Memory::Rows(p, _) => {
-                self.tile(p.tile);
+                self.tile(p.tile, t.access);
                 p.peer.is_some()
             }
             Memory::View(v) => {
-                self.tile(v.tile);
+                self.tile(v.tile, t.access);
                 v.peer.is_some()
             }
             Memory::Tensor(p) => {

@@ -40,10 +40,16 @@ impl Lockstep<'_, '_> {
             self.check_run(r, lane, job.is_async_proxy())?;
         }
         self.mark_reads(&job, &runs, lane);
+        let tile = self.env.code.sites[self.site as usize].facts.writes;
         for r in &runs {
             let shared = &mut self.cluster.ctas[r.cta as usize].shared;
             shared.claim(&r.range, r.how);
+            if r.writes() {
+                let bytes = r.range.len() as u64;
+                (self.counters).written(self.env.kernel, tile, r.range.start, bytes);
+            }
         }
+        self.warp.jobs += 1;
         self.cluster.progress += 1;
         self.submitted = true;
         match job {

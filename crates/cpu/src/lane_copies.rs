@@ -12,10 +12,11 @@ use crate::complete::Failed;
 use crate::machine::{Lockstep, lanes_of};
 use crate::shadow::Who;
 use crate::shared::Use;
+use crate::stats::{bank_conflicts, bank_turns};
 use crate::warp::Waiting;
 use std::ops::Range;
 use warpline_ir::job::CopyJob;
-use warpline_ir::{BarAt, BarRef, Exec, Fault, FaultKind, Job, Mask, SharedAt, Span, Step};
+use warpline_ir::{BarAt, BarRef, Exec, Fault, FaultKind, Job, Mask, SharedAt, Span, Step, WARP};
 
 /// The copies of one warp's lanes.
 #[derive(Debug, Default)]
@@ -180,6 +181,7 @@ impl Lockstep<'_, '_> {
                 }
             });
         }
+        self.count_copy(&job);
         self.cluster.progress += 1;
         self.submitted = true;
         let engines = &mut self.cluster.engines;
@@ -216,6 +218,35 @@ impl Lockstep<'_, '_> {
             Some((lane, c)) => Err(self.race(Some(lane), "writes", &c)),
             None => Ok(()),
         }
+    }
+
+    /// Counts what a copy asks of both memories.
+    fn count_copy(&mut self, job: &CopyJob) {
+        self.warp.jobs += 1;
+        let tile = self.env.code.sites[self.site as usize].facts.writes;
+        let (lanes, mut at, mut width) = (job.lanes(), [0; WARP], 0);
+        for (lane, to, bytes) in (0..job.pieces()).flat_map(|p| job.written(p)) {
+            at[lane] = u64::from(to.byte);
+            width = bytes as usize;
+            (self.counters).written(self.env.kernel, tile, to.byte, bytes.into());
+        }
+        let (mut sectors, mut bytes) = (Vec::new(), 0);
+        job.reads(&mut |s| {
+            if let Span::Global(from, len @ 1..) = s {
+                sectors.extend(from / 32..=(from + u64::from(len) - 1) / 32);
+                bytes += u64::from(len);
+            }
+        });
+        sectors.sort_unstable();
+        sectors.dedup();
+        let t = &mut self.counters.sites[self.site as usize];
+        t.shared_accesses += 1;
+        t.bank_turns += bank_turns(lanes, width);
+        t.bank_conflicts += bank_conflicts(lanes, &at, width);
+        t.global_requests += 1;
+        t.global_sectors += sectors.len() as u64;
+        t.least_sectors += bytes.div_ceil(32);
+        t.bytes += bytes;
     }
 
     pub(crate) fn copy_commit(&mut self) -> Exec {

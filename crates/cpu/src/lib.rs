@@ -114,5 +114,7 @@ pub use error::{RunError, Wait, WaitOn};
 pub use memory::Memory;
 pub use options::{Options, Progress, Timing};
 pub use run::run;
-pub use stats::{Bytes, RoleStats, SiteStats, Stats, Traffic};
+pub use stats::{
+    BranchStats, Bytes, RoleStats, SiteStats, Split, Stats, TileStats, Traffic, WarpStats,
+};
 pub use warpline_ir::Site;

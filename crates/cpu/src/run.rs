@@ -129,7 +129,7 @@ impl Run<'_, '_> {
 
     /// CTAs that communicate: all under one scheduler, as many at once as fit the machine.
     fn together(&self, room: u64) -> Result<Counters, Box<RunError>> {
-        let mut counters = Counters::new(&self.env.code);
+        let mut counters = Counters::new(self.env.kernel, &self.env.code);
         let rng = Rng::new(self.options.seed, u64::MAX);
         let done = || self.told();
         let clusters = 0..self.env.clusters();
@@ -161,7 +161,7 @@ impl Run<'_, '_> {
             }
             counters
         };
-        let none = || Counters::new(&self.env.code);
+        let none = || Counters::new(self.env.kernel, &self.env.code);
         let clusters = 0..self.env.clusters();
         let counters = match self.threads().min(clusters.end as usize) {
             1 => clusters.fold(none(), one),

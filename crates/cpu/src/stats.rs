@@ -1,8 +1,9 @@
 //! What a run did: instructions, bytes, conflicts, sectors.
 
 use crate::compile::Code;
+use crate::warp::Warp;
 use serde::{Serialize, Serializer};
-use warpline_ir::{Frame, Kernel, Mask, WARP};
+use warpline_ir::{Frame, Kernel, Mask, Role, RoleId, Tile, TileId, WARP};
 
 /// Counts of one run, summed over all CTAs. The same for any number of threads.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
@@ -19,6 +20,10 @@ pub struct Stats {
     pub wgmma_flops: u64,
     /// The ops that touched memory themselves, in program order.
     pub sites: Vec<SiteStats>,
+    /// The branches that split a warp, in program order.
+    pub branches: Vec<BranchStats>,
+    /// The shared tiles, in the kernel's order.
+    pub tiles: Vec<TileStats>,
 }
 
 /// What one role did.
@@ -28,6 +33,54 @@ pub struct RoleStats {
     pub name: String,
     /// Ops that its warps ran.
     pub instructions: u64,
+    /// Its warps, in order, each summed over all CTAs.
+    pub warps: Vec<WarpStats>,
+}
+
+/// What one warp of a CTA did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct WarpStats {
+    /// Ops that it ran.
+    pub instructions: u64,
+    /// Accesses to memory that it made itself.
+    pub accesses: u64,
+    /// Work that it gave to an engine: copies and wgmmas.
+    pub jobs: u64,
+}
+
+/// A branch or loop that kept part of a warp from its ops. `elect` is none: it says so.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct BranchStats {
+    /// The role.
+    pub role: String,
+    /// The author's line.
+    #[serde(serialize_with = "shown")]
+    pub frame: Option<Frame>,
+    /// How often and at what cost.
+    pub split: Split,
+}
+
+/// How a branch splits warps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Split {
+    /// Times that a warp came to it; to each round of a loop.
+    pub runs: u64,
+    /// Times that some of its lanes went one way and some the other.
+    pub splits: u64,
+    /// Ops that warps ran inside it after they were split.
+    pub ops: u64,
+    /// Lanes that were missing in those, summed over ops. Lanes that a branch
+    /// further in took away are counted there.
+    pub lost_lanes: u64,
+}
+
+/// What was written into one shared tile.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct TileStats {
+    /// Its name.
+    pub name: String,
+    /// Bytes written into each stage, by threads and by engines.
+    pub written: Vec<u64>,
 }
 
 /// Bytes moved, by kind.
@@ -79,12 +132,16 @@ pub struct SiteStats {
 pub struct Traffic {
     /// Warp-wide accesses to shared memory.
     pub shared_accesses: u64,
+    /// The fewest turns of the banks that those could take, of what lies in the CTA itself.
+    pub bank_turns: u64,
     /// Turns of the banks that those took beyond the fewest possible.
     pub bank_conflicts: u64,
     /// Warp-wide accesses to global memory.
     pub global_requests: u64,
     /// 32-byte sectors that those touched.
     pub global_sectors: u64,
+    /// The fewest sectors that would hold as many bytes.
+    pub least_sectors: u64,
     /// Bytes that lanes loaded or stored.
     pub bytes: u64,
 }
@@ -99,22 +156,53 @@ fn shown<S: Serializer>(frame: &Option<Frame>, to: S) -> Result<S::Ok, S::Error>
 pub(crate) struct Counters {
     pub(crate) ctas: u64,
     pub(crate) steps: u64,
-    pub(crate) instructions: Vec<u64>,
+    /// By warp of a CTA.
+    warps: Vec<WarpStats>,
     pub(crate) bytes: Bytes,
     pub(crate) wgmma_flops: u64,
     pub(crate) sites: Vec<Traffic>,
+    pub(crate) branches: Vec<Split>,
+    /// By tile and stage: bytes written.
+    tiles: Vec<Vec<u64>>,
 }
 
 impl Counters {
     /// All 0.
-    pub(crate) fn new(code: &Code<'_>) -> Self {
+    pub(crate) fn new(kernel: &Kernel, code: &Code<'_>) -> Self {
+        // A tile of no bytes may claim any number of stages.
+        let stages = |t: &Tile| vec![0; t.stages.min(t.bytes()) as usize];
         Self {
             ctas: 0,
             steps: 0,
-            instructions: vec![0; code.roles.len()],
+            warps: vec![WarpStats::default(); kernel.warps() as usize],
             bytes: Bytes::default(),
             wgmma_flops: 0,
             sites: vec![Traffic::default(); code.sites.len()],
+            branches: vec![Split::default(); code.branches.len()],
+            tiles: kernel.tiles.iter().map(stages).collect(),
+        }
+    }
+
+    /// A warp has run its last op.
+    pub(crate) fn leaves(&mut self, warp: &Warp) {
+        self.warps[warp.index as usize].add(&WarpStats {
+            instructions: warp.ran.ops,
+            accesses: warp.accesses,
+            jobs: warp.jobs,
+        });
+    }
+
+    /// Bytes are written from a byte of shared memory on, by an op that names a tile.
+    pub(crate) fn written(&mut self, kernel: &Kernel, tile: Option<TileId>, byte: u32, bytes: u64) {
+        let Some(id) = tile else { return };
+        let tile = kernel.tile(id);
+        let stages = &mut self.tiles[id.index()];
+        let stage = match stages.len() {
+            1 => 0,
+            _ => byte.saturating_sub(tile.offset) / tile.layout.stage_bytes().max(1),
+        };
+        if let Some(stage) = stages.get_mut(stage as usize) {
+            *stage += bytes;
         }
     }
 
@@ -123,8 +211,8 @@ impl Counters {
         self.ctas += other.ctas;
         self.steps += other.steps;
         self.wgmma_flops += other.wgmma_flops;
-        for (a, b) in self.instructions.iter_mut().zip(&other.instructions) {
-            *a += b;
+        for (a, b) in self.warps.iter_mut().zip(&other.warps) {
+            a.add(b);
         }
         let (a, b) = (&mut self.bytes, &other.bytes);
         a.global_load += b.global_load;
@@ -141,25 +229,38 @@ impl Counters {
         a.wgmma_read += b.wgmma_read;
         for (a, b) in self.sites.iter_mut().zip(&other.sites) {
             a.shared_accesses += b.shared_accesses;
+            a.bank_turns += b.bank_turns;
             a.bank_conflicts += b.bank_conflicts;
             a.global_requests += b.global_requests;
             a.global_sectors += b.global_sectors;
+            a.least_sectors += b.least_sectors;
             a.bytes += b.bytes;
+        }
+        for (a, b) in self.branches.iter_mut().zip(&other.branches) {
+            a.runs += b.runs;
+            a.splits += b.splits;
+            a.ops += b.ops;
+            a.lost_lanes += b.lost_lanes;
+        }
+        for (a, b) in self.tiles.iter_mut().zip(&other.tiles) {
+            a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
         }
         self
     }
 
     /// Names what was counted.
     pub(crate) fn stats(&self, kernel: &Kernel, code: &Code<'_>) -> Stats {
-        let roles = kernel.roles.iter().zip(&self.instructions);
+        let name = |role: RoleId| kernel.roles[role.index()].name.clone();
+        let warps = |r: &Role| self.warps[r.first_warp as usize..][..r.warps as usize].to_vec();
         let sites = code.sites.iter().zip(&self.sites);
         Stats {
             ctas: self.ctas,
             steps: self.steps,
-            roles: roles
-                .map(|(r, &instructions)| RoleStats {
+            roles: (kernel.roles.iter())
+                .map(|r| RoleStats {
                     name: r.name.clone(),
-                    instructions,
+                    instructions: warps(r).iter().map(|w| w.instructions).sum(),
+                    warps: warps(r),
                 })
                 .collect(),
             bytes: self.bytes,
@@ -168,18 +269,48 @@ impl Counters {
                 .filter(|(_, t)| **t != Traffic::default())
                 .map(|(s, &traffic)| SiteStats {
                     op: s.op.name(),
-                    role: kernel.roles[s.role.index()].name.clone(),
+                    role: name(s.role),
                     frame: kernel.locs.author(s.loc),
                     traffic,
+                })
+                .collect(),
+            branches: (code.branches.iter().zip(&self.branches))
+                .filter(|(_, split)| split.splits > 0)
+                .map(|(b, &split)| BranchStats {
+                    role: name(b.role),
+                    frame: kernel.locs.author(b.loc),
+                    split,
+                })
+                .collect(),
+            tiles: (kernel.tiles.iter().zip(&self.tiles))
+                .map(|(t, written)| TileStats {
+                    name: t.name.clone(),
+                    written: written.clone(),
                 })
                 .collect(),
         }
     }
 }
 
+impl WarpStats {
+    fn add(&mut self, other: &Self) {
+        self.instructions += other.instructions;
+        self.accesses += other.accesses;
+        self.jobs += other.jobs;
+    }
+}
+
 /// Are the lanes of an access neighbours in ascending order?
 pub(crate) fn dense(lanes: Mask, at: &[u64; WARP], width: usize) -> bool {
     lanes == Mask::MAX && (0..WARP as u64).all(|i| at[i as usize] == at[0] + i * width as u64)
+}
+
+/// The fewest turns of the 32 banks that a shared access can take: one for each
+/// group of lanes that take part.
+pub(crate) fn bank_turns(lanes: Mask, width: usize) -> u64 {
+    let group = WARP / (width / 4).max(1);
+    let of_group = |first: usize| lanes >> first & (Mask::MAX >> (WARP - group)) != 0;
+    (0..WARP).step_by(group).filter(|&f| of_group(f)).count() as u64
 }
 
 /// Turns of the 32 banks that a shared access takes beyond the fewest possible.
@@ -211,20 +342,25 @@ pub(crate) fn bank_conflicts(lanes: Mask, at: &[u64; WARP], width: usize) -> u64
     extra
 }
 
-/// 32-byte sectors that a global access touches.
-pub(crate) fn sectors(lanes: Mask, at: &[u64; WARP], width: usize) -> u64 {
+/// 32-byte sectors that a global access touches, and the fewest that would
+/// hold as many bytes. Bytes that several lanes want count once.
+pub(crate) fn sectors(lanes: Mask, at: &[u64; WARP], width: usize) -> (u64, u64) {
+    let holds = |n: usize| (n * width).div_ceil(32) as u64;
     if dense(lanes, at, width) {
-        return at[WARP - 1] / 32 - at[0] / 32 + 1;
+        return (at[WARP - 1] / 32 - at[0] / 32 + 1, holds(WARP));
     }
     let mut seen = [0; WARP];
     let mut n = 0;
     for lane in (0..WARP).filter(|l| lanes >> l & 1 == 1) {
-        seen[n] = at[lane] / 32;
+        seen[n] = at[lane];
         n += 1;
     }
     let seen = &mut seen[..n];
     seen.sort_unstable();
-    seen.chunk_by(|a, b| a == b).count() as u64
+    let places = seen.chunk_by(|a, b| a == b).count();
+    // No access crosses a sector: it is aligned to its width.
+    let touched = seen.chunk_by(|a, b| a / 32 == b / 32).count();
+    (touched as u64, holds(places))
 }
 
 #[cfg(test)]
@@ -249,12 +385,25 @@ mod tests {
     }
 
     #[test]
+    fn the_fewest_turns_are_one_for_each_group_that_takes_part() {
+        assert_eq!(
+            [1, 4, 8, 16].map(|w| bank_turns(Mask::MAX, w)),
+            [1, 1, 2, 4]
+        );
+        assert_eq!([4, 16].map(|w| bank_turns(0b11, w)), [1, 1]);
+        assert_eq!([4, 8, 16].map(|w| bank_turns(0x0101_0000, w)), [1, 1, 2]);
+        assert_eq!(bank_turns(0, 4), 0);
+    }
+
+    #[test]
     fn sectors_are_counted_once() {
-        assert_eq!(sectors(Mask::MAX, &at(|i| 4 * i), 4), 4);
-        assert_eq!(sectors(Mask::MAX, &at(|i| 16 * i), 16), 16);
-        assert_eq!(sectors(Mask::MAX, &at(|i| 4096 * i), 4), 32);
-        assert_eq!(sectors(Mask::MAX, &at(|_| 4096), 4), 1);
-        assert_eq!(sectors(0b11, &at(|i| 32 * i), 4), 2);
+        assert_eq!(sectors(Mask::MAX, &at(|i| 4 * i), 4), (4, 4));
+        assert_eq!(sectors(Mask::MAX, &at(|i| 4 + 4 * i), 4), (5, 4));
+        assert_eq!(sectors(Mask::MAX, &at(|i| 16 * i), 16), (16, 16));
+        assert_eq!(sectors(Mask::MAX, &at(|i| 4096 * i), 4), (32, 4));
+        assert_eq!(sectors(Mask::MAX, &at(|_| 4096), 4), (1, 1));
+        assert_eq!(sectors(0b11, &at(|i| 32 * i), 4), (2, 1));
+        assert_eq!(sectors(0, &at(|i| i), 4), (0, 0));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::compile::Inst;
 use crate::machine::{Lockstep, lanes_of};
-use crate::warp::{Saved, Status};
+use crate::warp::{Ran, Saved, Status};
 use warpline_ir::{Fault, Machine, Mask, Operand, RegId, Step};
 
 /// The most steps of one turn, so that a loop in which nothing is visible ends one too.
@@ -39,12 +39,15 @@ pub(crate) struct Turn {
 impl Lockstep<'_, '_> {
     /// Runs ops until the warp must stop, or `turn` says that it shall.
     pub(crate) fn run(&mut self, turn: Turn) -> Result<Stop, Fault> {
-        let (steps, ops) = (self.now, self.counters.instructions[self.warp.role]);
-        let mut done = Counted { steps, ops };
+        let (steps, ran) = (self.now, self.warp.ran);
+        let mut done = Counted { steps, ran };
         let stop = self.run_counted(turn, &mut done);
         self.counters.steps += done.steps - steps;
-        self.counters.instructions[self.warp.role] = done.ops;
         self.now = done.steps;
+        self.warp.ran = done.ran;
+        if matches!(stop, Ok(Stop::Exited)) {
+            self.counters.leaves(self.warp);
+        }
         stop
     }
 
@@ -64,6 +67,10 @@ impl Lockstep<'_, '_> {
                     }
                     self.site = *site;
                     self.now = done.steps;
+                    let lanes = match self.warp.active {
+                        Mask::MAX => 32,
+                        some => some.count_ones(),
+                    };
                     let step = op.exec(self)?;
                     if let Some(f) = self.deferred.take() {
                         return Err(f);
@@ -74,7 +81,8 @@ impl Lockstep<'_, '_> {
                         }
                         return Ok(Stop::Blocked);
                     }
-                    done.ops += 1;
+                    done.ran.ops += 1;
+                    done.ran.lanes += u64::from(lanes);
                     self.warp.status = Status::Ready;
                     self.warp.pc = next;
                     if !facts.visible && !facts.polls {
@@ -92,12 +100,17 @@ impl Lockstep<'_, '_> {
                     }
                     continue;
                 }
-                Inst::If { cond, other } => {
+                Inst::If {
+                    cond,
+                    other,
+                    branch,
+                } => {
                     let active = self.warp.active;
                     let then = active & self.warp.regs.pred(code.slot(*cond));
                     let rest = active & !then;
+                    self.came(*branch, then != 0 && rest != 0);
                     let later = if then == 0 { 0 } else { rest };
-                    self.save(later);
+                    self.save(later, Some(*branch), done);
                     self.warp.active = if then == 0 { rest } else { then };
                     if then == 0 {
                         next = *other;
@@ -109,10 +122,10 @@ impl Lockstep<'_, '_> {
                     }
                     _ => next = *end,
                 },
-                Inst::Pop => self.restore(),
-                Inst::Push => self.save(0),
-                Inst::For { var, from } => {
-                    self.save(0);
+                Inst::Pop => self.restore(done),
+                Inst::Push { branch } => self.save(0, Some(*branch), done),
+                Inst::For { var, from, branch } => {
+                    self.save(0, Some(*branch), done);
                     let from = self.get::<u32>(*from);
                     self.set(*var, &from);
                 }
@@ -121,9 +134,10 @@ impl Lockstep<'_, '_> {
                     to,
                     signed,
                     exit,
+                    branch,
                 } => {
                     let below = self.below(*var, *to, *signed);
-                    if !self.keep(below) {
+                    if !self.keep(below, *branch, done) {
                         next = *exit;
                     }
                 }
@@ -136,15 +150,15 @@ impl Lockstep<'_, '_> {
                     self.set(*var, &v);
                     next = *head;
                 }
-                Inst::While { cond, exit } => {
+                Inst::While { cond, exit, branch } => {
                     let on = self.warp.regs.pred(code.slot(*cond));
-                    if !self.keep(on) {
+                    if !self.keep(on, *branch, done) {
                         next = *exit;
                     }
                 }
                 Inst::Jump(to) => next = *to,
                 Inst::Elect => {
-                    self.save(0);
+                    self.save(0, None, done);
                     let active = self.warp.active;
                     self.warp.active = active & active.wrapping_neg();
                 }
@@ -160,22 +174,42 @@ impl Lockstep<'_, '_> {
         }
     }
 
-    fn save(&mut self, other: Mask) {
-        let lanes = self.warp.active;
-        self.warp.saved.push(Saved { lanes, other });
+    fn save(&mut self, other: Mask, branch: Option<u32>, done: &Counted) {
+        self.warp.saved.push(Saved {
+            lanes: self.warp.active,
+            other,
+            branch,
+            before: done.ran,
+        });
     }
 
-    fn restore(&mut self) {
-        if let Some(s) = self.warp.saved.pop() {
-            self.warp.active = s.lanes;
+    fn restore(&mut self, done: &mut Counted) {
+        let Some(s) = self.warp.saved.pop() else {
+            return;
+        };
+        self.warp.active = s.lanes;
+        let (ops, lost) = done.ran.since(&s);
+        done.ran.lost += lost;
+        if let (Some(branch), 1..) = (s.branch, lost) {
+            let split = &mut self.counters.branches[branch as usize];
+            split.ops += ops;
+            split.lost_lanes += lost;
         }
     }
 
+    /// Counts that the warp comes to a branch.
+    fn came(&mut self, branch: u32, splits: bool) {
+        let split = &mut self.counters.branches[branch as usize];
+        split.runs += 1;
+        split.splits += u64::from(splits);
+    }
+
     /// Keeps some lanes in a loop; leaves it, and says so, if there are none.
-    fn keep(&mut self, lanes: Mask) -> bool {
+    fn keep(&mut self, lanes: Mask, branch: u32, done: &mut Counted) -> bool {
         let on = self.warp.active & lanes;
+        self.came(branch, on != 0 && on != self.warp.active);
         if on == 0 {
-            self.restore();
+            self.restore(done);
         } else {
             self.warp.active = on;
         }
@@ -197,5 +231,5 @@ impl Lockstep<'_, '_> {
 /// What a warp has run, kept out of memory while it runs.
 struct Counted {
     steps: u64,
-    ops: u64,
+    ran: Ran,
 }

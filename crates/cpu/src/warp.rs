@@ -38,6 +38,12 @@ pub(crate) struct Warp {
     pub(crate) wgmma: Option<Box<InFlight>>,
     /// Copies it has issued in bulk groups.
     pub(crate) copies: u32,
+    /// Ops it has run, and with how many lanes.
+    pub(crate) ran: Ran,
+    /// Accesses to memory it has made.
+    pub(crate) accesses: u64,
+    /// Work it has given to engines.
+    pub(crate) jobs: u64,
     /// What it knows, where races are looked for.
     pub(crate) clock: Option<Box<WarpClock>>,
     /// What its fences make of its relaxed accesses.
@@ -51,6 +57,35 @@ pub(crate) struct Saved {
     pub(crate) lanes: Mask,
     /// Those that have yet to run the other branch.
     pub(crate) other: Mask,
+    /// The branch that splits; none where one lane was asked for.
+    pub(crate) branch: Option<u32>,
+    /// What the warp had run until then.
+    pub(crate) before: Ran,
+}
+
+/// What a warp has run.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Ran {
+    /// Ops.
+    pub(crate) ops: u64,
+    /// Lanes that took part, summed over ops.
+    pub(crate) lanes: u64,
+    /// Lanes that masks further in kept from them.
+    pub(crate) lost: u64,
+}
+
+impl Ran {
+    /// The ops since a mask was saved, and the lanes of it that they lacked,
+    /// but for those that masks further in took away.
+    pub(crate) fn since(&self, saved: &Saved) -> (u64, u64) {
+        let ops = self.ops - saved.before.ops;
+        let lanes = self.lanes - saved.before.lanes;
+        let lost = self.lost - saved.before.lost;
+        (
+            ops,
+            ops * u64::from(saved.lanes.count_ones()) - lanes - lost,
+        )
+    }
 }
 
 /// Can a warp run?
@@ -105,6 +140,9 @@ impl Warp {
             at_cluster: None,
             wgmma: code.wgmma.then(|| Box::new(InFlight::new(registers))),
             copies: 0,
+            ran: Ran::default(),
+            accesses: 0,
+            jobs: 0,
             clock: None,
             fenced: None,
         }

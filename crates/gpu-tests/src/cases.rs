@@ -6,7 +6,7 @@ use crate::recall::Recall;
 use crate::trial::Trial;
 use crate::vectors::Vector;
 use crate::works::{self, Named, Part};
-use crate::{gpu, hangs, runtime};
+use crate::{gpu, hangs, mutants, runtime};
 use anyhow::{Context as _, Result, bail};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -30,6 +30,8 @@ pub enum Kind {
     Runtime,
     /// Kernels that hang.
     Hangs,
+    /// Mutants that the checker calls deadlocks.
+    Mutants,
 }
 
 impl Kind {
@@ -42,6 +44,7 @@ impl Kind {
             Kind::Final => vec!["final".into()],
             Kind::Runtime => vec!["runtime".into()],
             Kind::Hangs => vec!["hangs".into()],
+            Kind::Mutants => vec!["mutants".into()],
         }
     }
 
@@ -56,8 +59,9 @@ impl Kind {
                 ["final"] => Kind::Final,
                 ["runtime"] => Kind::Runtime,
                 ["hangs"] => Kind::Hangs,
+                ["mutants"] => Kind::Mutants,
                 _ => bail!(
-                    "a child is ops, record FOLDER, watchdog, final, runtime or hangs, not {words:?}"
+                    "a child is ops, record FOLDER, watchdog, final, runtime, hangs or mutants, not {words:?}"
                 ),
             },
         )
@@ -66,7 +70,7 @@ impl Kind {
     /// How long one case may take before it counts as hung.
     pub fn limit(&self) -> Duration {
         Duration::from_secs(match self {
-            Kind::Ops | Kind::Record(_) | Kind::Hangs => 60,
+            Kind::Ops | Kind::Record(_) | Kind::Hangs | Kind::Mutants => 60,
             Kind::Watchdog | Kind::Final | Kind::Runtime => 180,
         })
     }
@@ -117,6 +121,7 @@ impl Case {
             Kind::Final => self.work(name).and_then(|w| self.compare(w, Build::Final)),
             Kind::Runtime => runtime::run(name, &self.device),
             Kind::Hangs => hangs::run(name, &self.device),
+            Kind::Mutants => mutants::run(name, &self.device),
         };
         answer.unwrap_or_else(|why| Answer::failure(format!("{why:#}")))
     }

@@ -62,6 +62,7 @@ impl Columns {
         let pointer = |name: &str| Param {
             name: name.to_owned(),
             kind: ParamKind::Pointer(DType::U64),
+            least: 0,
             loc,
         };
         let kernel = Kernel {

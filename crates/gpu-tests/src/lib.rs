@@ -12,7 +12,8 @@
 //! | [`vectors`] | what an H200 gave, recorded and replayed |
 //! | [`works`], [`ledger`] | all work that ships, and which programs were right on a GPU |
 //! | [`recall`] | inputs and references of a problem, once for all its works |
-//! | [`runtime`], [`hangs`] | what the runtime promises; kernels that hang |
+//! | [`runtime`] | what the runtime promises |
+//! | [`hangs`], [`mutants`] | kernels that hang; broken ones that the checker says would |
 //! | [`cases`], [`child`], [`suite`] | tests, and the processes they run in |
 
 pub mod args;
@@ -23,6 +24,7 @@ pub mod data;
 pub mod gpu;
 pub mod hangs;
 pub mod ledger;
+pub mod mutants;
 pub mod ops;
 pub mod recall;
 pub mod rule;

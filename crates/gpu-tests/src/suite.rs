@@ -5,7 +5,7 @@ use crate::child::{Answer, Children};
 use crate::ledger::{Entry, today};
 use crate::ops::{Amount, all};
 use crate::works::{Named, Part};
-use crate::{hangs, runtime, works};
+use crate::{hangs, mutants, runtime, works};
 use anyhow::Result;
 use libtest_mimic::{Failed, Trial};
 use std::collections::{BTreeMap, HashSet};
@@ -100,6 +100,10 @@ pub fn everything(device: &DeviceInfo, left: &Leaving) -> Result<Vec<Trial>> {
     let hanging = children(Kind::Hangs);
     for name in hangs::names()? {
         tests.push(hang(name, &hanging, left));
+    }
+    let deadlocks = children(Kind::Mutants);
+    for name in mutants::names(&target(device))? {
+        tests.push(asks("mutants", &name, &deadlocks, left));
     }
     Ok(tests)
 }

@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 use warpline_ir::Target;
-use warpline_kernels::{AnyFamily, AnyWork, FamilyError, Place, registry};
+use warpline_kernels::shipped::{candidates, measured};
+use warpline_kernels::{AnyWork, FamilyError, Place, registry};
 
 /// A piece of work with a name of its own.
 pub struct Named {
@@ -84,28 +85,6 @@ fn small(
         }
     }
     Ok(all)
-}
-
-/// What a family is measured at, in every suite.
-fn measured(family: &dyn AnyFamily, target: &Target) -> Result<Vec<Box<dyn AnyWork>>, FamilyError> {
-    let mut all = vec![];
-    for suite in family.suites() {
-        all.extend(family.bench(suite, target)?);
-    }
-    Ok(all)
-}
-
-/// The candidates for a family's default problem.
-fn candidates(
-    family: &dyn AnyFamily,
-    place: Place,
-    target: &Target,
-) -> Result<Vec<Box<dyn AnyWork>>, FamilyError> {
-    let flags = family.flags(clap::Command::new("candidates"), place);
-    let none = flags
-        .try_get_matches_from(["candidates"])
-        .map_err(|e| FamilyError::Problem(e.to_string()))?;
-    family.candidates(&none, place, target)
 }
 
 /// A kernel that ships, or is part of a probe.

@@ -54,7 +54,14 @@ impl Launch {
         }
         for (p, a) in kernel.params.iter().zip(&self.args) {
             match (&p.kind, a) {
-                (ParamKind::Scalar(want), Arg::Scalar(got, _)) if want == got => {}
+                (ParamKind::Scalar(want), Arg::Scalar(got, value)) if want == got => {
+                    if *value < p.least {
+                        return bad(format!(
+                            "parameter {} is at least {}, not {value}",
+                            p.name, p.least
+                        ));
+                    }
+                }
                 (ParamKind::Pointer(dtype), Arg::Pointer(at)) => {
                     if !at.is_multiple_of(dtype.bytes() as u64) {
                         return bad(format!(
@@ -83,5 +90,42 @@ impl Launch {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Arg, Launch};
+    use crate::Kernel;
+    use crate::build::steps;
+
+    /// A kernel of one parameter, and what becomes of a launch with it.
+    fn launched(least: u32, value: u32) -> (Kernel, Result<(), String>) {
+        let kernel = Kernel::build("rounds", |k| {
+            let rounds = k.param::<u32>("rounds").at_least(least);
+            k.role("all").body(|| steps(rounds).each(|_| {}));
+        })
+        .expect("a kernel");
+        let launch = Launch {
+            grid: [1, 1, 1],
+            args: vec![Arg::scalar(value)],
+        };
+        let outcome = launch.check(&kernel).map_err(|fault| fault.text);
+        (kernel, outcome)
+    }
+
+    #[test]
+    fn a_launch_passes_no_less_than_the_least_value() {
+        assert_eq!(launched(3, 3).1, Ok(()));
+        let refused = Err("parameter rounds is at least 3, not 2".to_owned());
+        assert_eq!(launched(3, 2).1, refused);
+    }
+
+    #[test]
+    fn the_least_value_is_part_of_the_program() {
+        let [none, one] = [0, 1].map(|least| launched(least, 1).0);
+        assert!(none.to_string().contains("  param rounds: u32\n"));
+        assert!(one.to_string().contains("  param rounds: u32 at least 1\n"));
+        assert_ne!(none.hash(), one.hash());
     }
 }

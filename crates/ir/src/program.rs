@@ -49,6 +49,8 @@ pub struct Param {
     pub name: String,
     /// What it is.
     pub kind: ParamKind,
+    /// The least value a launch may pass, of an unsigned number; 0 says nothing.
+    pub least: u64,
     /// Where it was declared.
     pub loc: Loc,
 }

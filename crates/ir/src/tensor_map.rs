@@ -298,6 +298,9 @@ impl TensorMapValue {
                 self.strides.len()
             ));
         }
+        if self.base == 0 {
+            return bad("a tensor has an address, not 0".into());
+        }
         if !self.base.is_multiple_of(16) {
             return bad(format!(
                 "a tensor starts at a multiple of 16 bytes, not at {:#x}",

@@ -34,7 +34,13 @@ impl fmt::Display for Kernel {
         writeln!(f, " shared {} bytes", self.shared_bytes)?;
         for p in &self.params {
             match &p.kind {
-                ParamKind::Scalar(ty) => writeln!(f, "  param {}: {ty}", p.name)?,
+                ParamKind::Scalar(ty) => {
+                    write!(f, "  param {}: {ty}", p.name)?;
+                    if p.least > 0 {
+                        write!(f, " at least {}", p.least)?;
+                    }
+                    writeln!(f)?;
+                }
                 ParamKind::Pointer(d) => writeln!(f, "  param {}: *{d}", p.name)?,
                 ParamKind::TensorMap(m) => {
                     write!(f, "  param {}: tensor map {} ", p.name, m.dtype)?;
@@ -86,7 +92,7 @@ impl fmt::Display for Kernel {
         };
         section(f, "prologue".into(), &self.prologue)?;
         for r in &self.roles {
-            let last = r.first_warp + r.warps - 1;
+            let last = r.first_warp.saturating_add(r.warps).saturating_sub(1);
             let mut title = format!("role {} warps {}..={last}", r.name, r.first_warp);
             if let Some(n) = r.registers {
                 let _ = write!(title, " registers {n}");

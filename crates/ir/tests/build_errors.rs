@@ -623,3 +623,16 @@ fn a_panic_in_the_body_leaves_no_builder_behind() {
     assert!(r.is_err());
     Kernel::build("next", |k| k.role("all").body(|| {})).expect("a fresh builder");
 }
+
+#[test]
+fn a_least_value_of_what_is_no_parameter() {
+    let mut line = 0;
+    let (code, _, at, _) = refused(|k| {
+        let rounds = k.param::<u32>("rounds").at_least(1);
+        k.role("all").body(|| {
+            line = line!() + 1;
+            let _ = (rounds + 1).at_least(2);
+        });
+    });
+    assert_eq!((code, at), ("least-value", line));
+}

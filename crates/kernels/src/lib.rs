@@ -13,6 +13,7 @@ pub mod numbers;
 pub mod plan;
 pub mod rms_norm;
 pub mod rows;
+pub mod shipped;
 pub mod softmax;
 pub mod tensor;
 pub mod vector_add;

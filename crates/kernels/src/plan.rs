@@ -64,7 +64,8 @@ pub struct Step {
     /// Arguments, in the order of the kernel's parameters.
     pub args: Vec<PlanArg>,
     /// May a GPU start it before the step before it has ended? The kernel
-    /// then waits for that itself, by `wait_prerequisites`.
+    /// then waits for that itself, by `wait_prerequisites` before it touches
+    /// global memory (rule R16.wait).
     pub dependent: bool,
 }
 

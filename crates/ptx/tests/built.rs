@@ -7,13 +7,14 @@ use warpline_ir::*;
 use warpline_ptx::print;
 use warpline_ptx::ptxas::Ptxas;
 
-/// Builds, checks, prints and assembles; expects neither advisory nor spill.
+/// Builds, checks, prints, reads again and assembles; expects neither advisory nor spill.
 #[track_caller]
 fn accepted(name: &str, body: impl FnOnce(Builder)) {
     let target = Target::SM_90A;
     let kernel = Kernel::build(name, body).unwrap_or_else(|e| panic!("{e}"));
     let checked = check(kernel, &target).unwrap_or_else(|e| panic!("{e}"));
     let ptx = print(&checked, &target).unwrap();
+    warpline_translation::verify(&checked, &ptx.text).unwrap_or_else(|e| panic!("{e}"));
     let ptxas = Ptxas::find().unwrap_or_else(|e| panic!("{e}"));
     let made = ptxas
         .assemble(&ptx.text, ptx.target)

@@ -6,6 +6,7 @@ use warpline_cuda::CudaError;
 use warpline_ir::FaultKind;
 use warpline_kernels::FamilyError;
 use warpline_ptx::PtxError;
+use warpline_translation::Mismatches;
 
 /// Why there is no outcome.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +27,12 @@ pub enum Error {
     /// A kernel that cannot be printed.
     #[error(transparent)]
     Print(#[from] PtxError),
+    /// A bug of the printer, found before anything ran.
+    #[error(
+        "the printed PTX does not say what the program says, which is a bug in Warpline; \
+         please report it: {0}"
+    )]
+    Translation(#[from] Mismatches),
     /// The simulated kernel faulted or hung.
     #[error(transparent)]
     Fault(#[from] Box<RunError>),
@@ -110,6 +117,7 @@ impl Error {
             Error::Family(e) => e.code(),
             Error::Refused(_) => "refused",
             Error::Print(e) => e.code(),
+            Error::Translation(_) => "ptx-mismatch",
             Error::Fault(e) if e.kind == FaultKind::Deadlock => "deadlock",
             Error::Fault(e) if e.kind == FaultKind::Launch => "bad-launch",
             Error::Fault(_) => "fault",
@@ -146,6 +154,7 @@ impl Error {
             Error::Family(_)
             | Error::Refused(_)
             | Error::Print(_)
+            | Error::Translation(_)
             | Error::NotAsWritten { .. }
             | Error::Capture { .. }
             | Error::Launch { .. } => 1,
@@ -179,6 +188,12 @@ mod tests {
             refusals: vec![],
         });
         assert_eq!((refused.code(), refused.exit_code()), ("refused", 1));
+        let misprint = Error::Translation(Mismatches {
+            kernel: "k".into(),
+            list: vec![],
+        });
+        assert_eq!((misprint.code(), misprint.exit_code()), ("ptx-mismatch", 1));
+        assert!(misprint.to_string().contains("please report it: kernel k"));
         let hang = Error::Hang {
             kernel: "k".into(),
             device: "cuda:0".into(),

@@ -5,10 +5,11 @@ use crate::error::Error;
 use crate::gpu::{BuildTimes, LoadOptions, Ready};
 use std::sync::Arc;
 use std::time::Instant;
-use warpline_check::{Checked, check};
+use warpline_check::{Checked, Refusals, check, rules};
 use warpline_cuda::Stream;
-use warpline_ir::{Launch, Target};
+use warpline_ir::{Kernel, Launch, Target};
 use warpline_kernels::{AnyWork, Bound, Plan, Step};
+use warpline_ptx::Ptx;
 
 /// The kernels of a plan, each let pass by the checker.
 #[derive(Clone, Debug)]
@@ -62,6 +63,14 @@ impl PreparedStep {
         self.kernel.target().copied().unwrap_or(Target::SM_90A)
     }
 
+    /// The kernel as PTX for a target: printed, and read again, so that no bug
+    /// of the printer reaches a GPU.
+    pub fn ptx(&self, target: &Target) -> Result<Ptx, Error> {
+        let ptx = warpline_ptx::print(&self.kernel, target)?;
+        warpline_translation::verify(&self.kernel, &ptx.text)?;
+        Ok(ptx)
+    }
+
     /// May a GPU start it before the step before it has ended?
     pub fn is_dependent(&self) -> bool {
         self.step.dependent
@@ -84,6 +93,9 @@ impl Prepared {
         let start = Instant::now();
         let checked = |step: Step| -> Result<PreparedStep, Error> {
             let kernel = check(step.kernel.clone(), target)?;
+            if step.dependent {
+                waits_for_its_buffers(&kernel, target)?;
+            }
             tracing::debug!(kernel = kernel.name, grid = ?step.grid, "checked a kernel");
             Ok(PreparedStep {
                 hash: kernel.hash().into(),
@@ -149,6 +161,18 @@ impl Prepared {
     }
 }
 
+/// Refuses a step that may start early and touches memory before it has waited.
+fn waits_for_its_buffers(kernel: &Kernel, target: &Target) -> Result<(), Refusals> {
+    let refusals = rules::early_start(kernel, target);
+    if refusals.is_empty() {
+        return Ok(());
+    }
+    Err(Refusals {
+        kernel: kernel.name.clone(),
+        refusals,
+    })
+}
+
 /// Plans the work and checks every kernel of the plan for the target.
 ///
 /// ```
@@ -171,4 +195,38 @@ pub fn prepare(work: &dyn AnyWork, target: &Target) -> Result<Prepared, Error> {
     let mut prepared = Prepared::new(plan, target)?;
     prepared.times.build = build;
     Ok(prepared)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use warpline_ir::build::{lane_id, wait_prerequisites};
+
+    /// A step that may start early, by a kernel that waits or does not.
+    fn early(waits: bool) -> Result<Prepared, Error> {
+        let kernel = Kernel::build("second", |k| {
+            let out = k.pointer::<u32>("out");
+            k.role("all").body(|| {
+                if waits {
+                    wait_prerequisites();
+                }
+                out.store(lane_id(), 1u32);
+            });
+        });
+        let step = Step::new(kernel.unwrap(), [1, 1, 1], vec![]).dependent();
+        let plan = Plan {
+            steps: vec![step],
+            workspace: 0,
+        };
+        Prepared::new(plan, &Target::SM_90A)
+    }
+
+    #[test]
+    fn a_step_that_may_start_early_waits() {
+        assert!(early(true).is_ok());
+        match early(false) {
+            Err(Error::Refused(all)) => assert_eq!(all.refusals[0].code(), "R16.wait"),
+            other => panic!("must be refused: {other:?}"),
+        }
+    }
 }

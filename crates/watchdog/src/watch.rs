@@ -116,7 +116,12 @@ pub fn watch(kernel: &Kernel, limits: &Limits) -> Result<Watched, TooManyWaits> 
 /// Adds a parameter.
 fn declare(kernel: &mut Kernel, name: &str, dtype: DType, loc: Loc) -> ParamId {
     let (name, kind) = (name.to_owned(), ParamKind::Pointer(dtype));
-    kernel.params.push(Param { name, kind, loc });
+    kernel.params.push(Param {
+        name,
+        kind,
+        least: 0,
+        loc,
+    });
     ParamId(kernel.params.len() as u32 - 1)
 }
 

@@ -10,13 +10,20 @@ use crate::uniform::Uniformity;
 use crate::walk::{Site, sites};
 use warpline_ir::{Kernel, Loc, Op, StmtKind, Target, View};
 
+pub mod between;
 pub mod cluster;
 pub mod convergence;
 pub mod defined;
+pub mod early;
+pub mod flight;
+mod flow;
 pub mod indices;
 pub mod legal;
 pub mod named;
 pub mod operands;
+mod pointers;
+mod poll;
+pub mod proxy;
 pub mod references;
 pub mod registers;
 pub mod roles;
@@ -38,7 +45,11 @@ pub const ALL: &[&[Rule]] = &[
     defined::RULES,
     tensor_maps::RULES,
     wgmma::RULES,
+    flight::RULES,
     convergence::RULES,
+    early::RULES,
+    between::RULES,
+    proxy::RULES,
 ];
 
 /// What every group reads.
@@ -53,6 +64,8 @@ pub(crate) struct Case<'k> {
 
 /// An op, what surrounds it and what it does.
 pub(crate) struct OpSite<'k> {
+    /// Its number among the ops.
+    pub(crate) id: usize,
     pub(crate) op: &'k Op,
     pub(crate) site: Site<'k>,
     pub(crate) facts: Facts,
@@ -83,6 +96,7 @@ impl<'k> Case<'k> {
             case.sites.push(*site);
             if let StmtKind::Op(op) = &site.stmt.kind {
                 case.ops.push(OpSite {
+                    id: case.ops.len(),
                     op,
                     site: *site,
                     facts: Facts::of(op),
@@ -111,11 +125,23 @@ pub(crate) fn judge(kernel: &Kernel, target: &Target) -> Vec<Refusal> {
             defined::judge,
             tensor_maps::judge,
             wgmma::judge,
+            flight::judge,
             convergence::judge,
+            early::judge,
+            between::judge,
+            proxy::judge,
         ] {
             group(&case, &mut found);
         }
     }
+    found.into_list()
+}
+
+/// Breaches of a kernel that may start before the grids before it have ended:
+/// what a plan asks of such a step, whose references must be in range.
+pub fn early_start(kernel: &Kernel, target: &Target) -> Vec<Refusal> {
+    let mut found = Findings::new(kernel);
+    early::judge_early(&Case::new(kernel, target), &mut found);
     found.into_list()
 }
 

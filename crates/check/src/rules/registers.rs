@@ -21,7 +21,7 @@ const WARPGROUP: Rule = Rule {
 };
 const PLACE: Rule = Rule {
     code: "R9.place",
-    holds: "setmaxnreg stands at the top of a role, under no condition and in no loop",
+    holds: "setmaxnreg stands at the top of a role, under no condition, in no loop and behind no exit",
 };
 const DIRECTION: Rule = Rule {
     code: "R9.direction",
@@ -40,15 +40,44 @@ struct Request {
     grow: bool,
 }
 
+/// The registers that a thread of a role has at most: those it asks for, or
+/// those it enters with.
+pub(super) fn budget(case: &Case, role: RoleId) -> u32 {
+    let asked = case.ops_of(role).flat_map(|op| &op.facts.syncs);
+    let asked = asked.filter_map(|s| match s {
+        Sync::SetMaxRegs { count, .. } => Some(*count),
+        _ => None,
+    });
+    let threads = 32
+        * case
+            .kernel
+            .roles
+            .iter()
+            .fold(0u32, |n, r| n.saturating_add(r.warps));
+    let entry = case.target.entry_registers(threads);
+    asked.max().unwrap_or(entry)
+}
+
 pub(crate) fn judge<'k>(case: &Case<'k>, found: &mut Findings<'k>) {
     let kernel = case.kernel;
     let mut requests = Vec::new();
+    // The roles with an exit so far.
+    let mut left = Vec::new();
     for op in &case.ops {
         for s in &op.facts.syncs {
+            let (role, loc) = (op.site.role, op.loc());
+            if *s == Sync::Exit {
+                left.push((role, loc));
+            }
             let &Sync::SetMaxRegs { count, grow } = s else {
                 continue;
             };
-            let (role, loc) = (op.site.role, op.loc());
+            let exit = left.iter().find(|(r, _)| r.is_none() || *r == role);
+            if let Some((of, exit)) = exit {
+                let text = "setmaxnreg is run by all warps of a warpgroup; one that exits before does not run it";
+                found.refuse(&PLACE, loc, role, text);
+                found.beside("the exit", *exit, *of);
+            }
             if op.site.depth > 0 {
                 let text = "setmaxnreg stands at the top of a role; this one is inside a loop or a condition";
                 found.refuse(&PLACE, loc, role, text);

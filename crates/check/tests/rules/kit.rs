@@ -156,6 +156,7 @@ impl Kit {
         self.0.params.push(Param {
             name: name.to_owned(),
             kind,
+            least: 0,
             loc,
         });
         ParamId(self.0.params.len() as u32 - 1)

@@ -1,13 +1,18 @@
 //! Each rule of the checker, broken alone: refused with its code, at its line.
 
+mod between;
+mod built;
 mod clusters;
 mod convergence;
 mod defined;
+mod early;
+mod flight;
 mod indices;
 mod kit;
 mod legal;
 mod named;
 mod operands;
+mod proxy;
 mod references;
 mod registers;
 mod roles;

@@ -1,5 +1,5 @@
 use crate::kit::Kit;
-use warpline_ir::ops::control::SetMaxRegs;
+use warpline_ir::ops::control::{Exit, SetMaxRegs};
 use warpline_ir::{Block, StmtKind, Type};
 
 /// A loader and two consumers that ask for these counts, at lines 10, 11, 12.
@@ -50,6 +50,21 @@ fn a_count_that_is_no_multiple_of_eight_is_refused() {
 #[test]
 fn a_count_out_of_range_is_refused() {
     three([(16, false), (232, true), (232, true)]).refused("R9.count", 10);
+}
+
+#[test]
+fn an_exit_before_the_change_is_refused() {
+    let mut k = three([(24, false), (240, true), (240, true)]);
+    let leaves = |k: &mut Kit| {
+        let then = Block(vec![k.op(6, Exit)]);
+        let (cond, other) = (k.value(Type::Pred), Block::default());
+        k.stmt(5, StmtKind::If { cond, then, other })
+    };
+    let exit = leaves(&mut k);
+    // Behind it, it does no harm.
+    k.run(0, exit.clone());
+    k.0.roles[1].body.0.insert(0, exit);
+    k.refused("R9.place", 11);
 }
 
 #[test]

@@ -21,6 +21,7 @@ fn product(roles: &[(&str, u32)], change: impl FnOnce(&mut Kit, &mut Wgmma)) -> 
         scale_d: Operand::Imm(1),
     };
     change(&mut k, &mut op);
+    k.push(9, WgmmaFence);
     k.push(10, op);
     k
 }
@@ -110,7 +111,13 @@ fn a_view_off_the_atom_is_refused() {
 
 #[test]
 fn a_role_that_is_no_warpgroup_is_refused() {
-    let text = product(&[("math", 2)], |_, _| {}).refused("R14.warpgroup", 10);
+    let all = product(&[("math", 2)], |_, _| {}).refusals();
+    let seen: Vec<_> = all
+        .iter()
+        .map(|r| (r.code(), r.at.map(|f| f.line)))
+        .collect();
+    assert_eq!(seen, [9, 10].map(|line| ("R14.warpgroup", Some(line))));
+    let text = &all[1].text;
     assert!(
         text.contains("role math is 2 warps from warp 0 on"),
         "{text}"

@@ -76,7 +76,7 @@ impl Emitted {
         target: &Target,
     ) -> Result<Self, Failure> {
         let kernel = &step.kernel;
-        let ptx = warpline_ptx::print(kernel, target).map_err(warpline::Error::from)?;
+        let ptx = step.ptx(target)?;
         let resources = assembler
             .map(|a| a.resources(kernel, &ptx, target))
             .transpose()?;

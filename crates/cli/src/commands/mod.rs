@@ -1,6 +1,7 @@
 //! What each command does.
 
 mod bench;
+mod check;
 mod completions;
 mod devices;
 mod emit;
@@ -26,6 +27,13 @@ pub(crate) fn dispatch(
         Some(("devices", _)) => Ok(devices::devices()),
         Some(("list", m)) if m.get_flag("ops") => Ok(list::ops()),
         Some(("list", _)) => Ok(list::list(families)),
+        Some(("check", m)) => match m.subcommand() {
+            None => check::unnamed(families, m),
+            Some(_) => {
+                let (family, m) = named(families, m)?;
+                check::family(family, m)
+            }
+        },
         Some(("run", m)) => {
             let (family, m) = named(families, m)?;
             run::run(family, m)

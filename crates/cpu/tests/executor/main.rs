@@ -3,6 +3,7 @@
 mod barriers;
 mod clusters;
 mod copies;
+mod counters;
 mod dsmem;
 mod faults;
 mod fences;

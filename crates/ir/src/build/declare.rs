@@ -5,14 +5,15 @@ use super::outbox::{Outbox, Stored};
 use super::partial::PartialTiles;
 use super::queue::WorkQueue;
 use super::raw::{Bar, Map, Named};
-use super::reg::Reg;
+use super::reg::{Int, Reg, Value};
 use super::ring::{Ring, RingTiles, Stages};
 use super::state::{Count, Open, Width, error, here, with};
 use super::tile::TileDecl;
 use super::turn::Turn;
 use crate::loc::Frame;
+use crate::ops::Op;
 use crate::ops::special::ReadParam;
-use crate::program::{Block, NamedBarrier, Param, ParamKind, Role};
+use crate::program::{Block, NamedBarrier, Param, ParamKind, Role, StmtKind};
 use crate::tensor_map::TensorMapDecl;
 use crate::types::{Element, Scalar, Type};
 use crate::value::{NamedId, ParamId, RegId, RoleId};
@@ -170,6 +171,42 @@ impl Builder {
     }
 }
 
+impl<T: Int + Into<u64>> Reg<T> {
+    /// States the least value that a launch may pass for this parameter: less
+    /// is refused, and the checker counts on it.
+    ///
+    /// ```
+    /// use warpline_ir::{Kernel, build::*};
+    ///
+    /// let kernel = Kernel::build("rounds", |k| {
+    ///     let rounds = k.param::<u32>("rounds").at_least(1);
+    ///     k.role("all").body(|| steps(rounds).each(|_| {}));
+    /// })?;
+    /// assert_eq!(kernel.params[0].least, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[track_caller]
+    pub fn at_least(self, least: T) -> Self {
+        let frame = Frame::caller();
+        let Some(reg) = self.operand().as_reg() else {
+            return self;
+        };
+        with(|s| {
+            let param = s.blocks[0].stmts.iter().find_map(|x| match &x.kind {
+                StmtKind::Op(Op::ReadParam(read)) if read.dst == reg => Some(read.param),
+                _ => None,
+            });
+            if let Some(p) = param {
+                s.params[p.index()].least = least.into();
+            } else {
+                let text = "only a launch parameter states its least value";
+                s.error("least-value", text.to_owned(), frame, None);
+            }
+        });
+        self
+    }
+}
+
 /// Declares a parameter.
 #[track_caller]
 fn declare(name: &str, kind: ParamKind) -> ParamId {
@@ -190,6 +227,7 @@ fn declare(name: &str, kind: ParamKind) -> ParamId {
         s.params.push(Param {
             name: name.to_owned(),
             kind,
+            least: 0,
             loc,
         });
         Some(s.params.len() as u32 - 1)

@@ -1,6 +1,6 @@
 //! A sheet: a kernel that holds every form of the ops of one group.
 
-use warpline_check::check;
+use warpline_check::Checked;
 use warpline_ir::ops::compare::{Cmp, Setp};
 use warpline_ir::ops::special::ReadParam;
 use warpline_ir::*;
@@ -99,6 +99,7 @@ impl Sheet {
         self.kernel.params.push(Param {
             name: name.to_owned(),
             kind,
+            least: 0,
             loc: Loc(0),
         });
         ParamId(self.kernel.params.len() as u32 - 1)
@@ -170,11 +171,19 @@ impl Sheet {
         }
     }
 
-    /// The text of the sheet.
+    /// The text of the sheet, which says what the sheet says.
     #[track_caller]
     pub(crate) fn print(self) -> Ptx {
-        let checked = check(self.kernel, &Target::SM_90A).unwrap_or_else(|e| panic!("{e}"));
-        print(&checked, &Target::SM_90A).unwrap()
+        let target = &Target::SM_90A;
+        self.kernel.each_stmt(&mut |_, s| {
+            if let StmtKind::Op(op) = &s.kind {
+                op.legal(target).unwrap_or_else(|e| panic!("{e}"));
+            }
+        });
+        let sheet = Checked::unproved(self.kernel, "every form of some ops, and no program");
+        let ptx = print(&sheet, target).unwrap();
+        warpline_translation::verify(&sheet, &ptx.text).unwrap_or_else(|e| panic!("{e}"));
+        ptx
     }
 }
 

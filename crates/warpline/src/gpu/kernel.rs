@@ -36,7 +36,7 @@ impl OnDevice {
         jit: &JitOptions,
     ) -> Result<(Self, Took), Error> {
         let start = Instant::now();
-        let ptx = warpline_ptx::print(&step.kernel, &step.target())?;
+        let ptx = step.ptx(&step.target())?;
         let print = start.elapsed();
 
         let start = Instant::now();

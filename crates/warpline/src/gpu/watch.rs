@@ -16,7 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use warpline_cuda::{Buffer as Memory, Context, Event, HostBuffer, Stream};
 use warpline_ir::Kernel;
-use warpline_kernels::{Bound, Buffer, PlanArg, Step};
+use warpline_kernels::{Bound, Buffer, HostTensor, PlanArg, Step, TensorSpec};
 use warpline_watchdog::{Limits, Watched, watch};
 
 /// How long one kernel may take. Waits that can be given up are given up
@@ -63,6 +63,27 @@ pub fn alone(kernel: &Kernel, grid: [u32; 3], device: &Device) -> Result<(), Err
     let ended = watch.launch(&step, Bound::default());
     if watch.runs_on {
         std::mem::forget(stream);
+    }
+    ended
+}
+
+/// Launches a kernel on tensors in its watched form, whatever the checker says
+/// of it; a hang is an [`Error::HangReport`].
+pub fn step(
+    step: &Step,
+    inputs: &[HostTensor],
+    outputs: &[TensorSpec],
+    workspace: u64,
+    device: &Device,
+) -> Result<(), Error> {
+    let context = device.context().ok_or(Error::NoGpu)?;
+    let stream = Stream::new(context)?;
+    let mut buffers = Buffers::new(context, inputs, outputs, workspace, &stream)?;
+    buffers.reset(&stream)?;
+    let mut watch = Watch::new(device, context, &stream, LIMIT);
+    let ended = watch.launch(step, buffers.bound());
+    if watch.runs_on {
+        std::mem::forget((buffers, stream));
     }
     ended
 }

@@ -1,0 +1,91 @@
+//! A set of small numbers.
+
+/// Numbers below the length it was made with.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Bits(Vec<u64>);
+
+impl Bits {
+    /// The empty set of numbers below `len`.
+    pub(crate) fn new(len: usize) -> Self {
+        Self(vec![0; len.div_ceil(64)])
+    }
+
+    pub(crate) fn insert(&mut self, i: usize) {
+        self.0[i / 64] |= 1 << (i % 64);
+    }
+
+    pub(crate) fn contains(&self, i: usize) -> bool {
+        self.0[i / 64] >> (i % 64) & 1 == 1
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.0.fill(0);
+    }
+
+    /// Adds all of another set of the same length; says whether that changed anything.
+    pub(crate) fn add(&mut self, other: &Self) -> bool {
+        let mut changed = false;
+        for (a, b) in self.0.iter_mut().zip(&other.0) {
+            changed |= *b & !*a != 0;
+            *a |= b;
+        }
+        changed
+    }
+
+    /// The least number that is in both.
+    pub(crate) fn common(&self, other: &Self) -> Option<usize> {
+        let both = self.0.iter().zip(&other.0).map(|(a, b)| a & b);
+        let (word, bits) = both.enumerate().find(|(_, bits)| *bits != 0)?;
+        Some(64 * word + bits.trailing_zeros() as usize)
+    }
+
+    /// How many numbers are in it.
+    pub(crate) fn count(&self) -> u32 {
+        self.0.iter().map(|bits| bits.count_ones()).sum()
+    }
+
+    /// Its numbers, ascending.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = usize> {
+        self.0.iter().enumerate().flat_map(|(word, &bits)| {
+            let rest = |b: &u64| Some(b & (b - 1)).filter(|b| *b != 0);
+            std::iter::successors(Some(bits).filter(|b| *b != 0), rest)
+                .map(move |b| 64 * word + b.trailing_zeros() as usize)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Bits;
+
+    fn of(all: &[usize]) -> Bits {
+        let mut bits = Bits::new(200);
+        all.iter().for_each(|&i| bits.insert(i));
+        bits
+    }
+
+    #[test]
+    fn a_set_holds_what_was_put_into_it() {
+        let all = [0, 63, 64, 130, 199];
+        assert_eq!(of(&all).iter().collect::<Vec<_>>(), all);
+        assert_eq!(of(&all).count(), 5);
+        assert!(of(&all).contains(64) && !of(&all).contains(65));
+        let mut none = of(&all);
+        none.clear();
+        assert_eq!(none, of(&[]));
+    }
+
+    #[test]
+    fn a_sum_says_whether_it_is_more() {
+        let mut bits = of(&[1, 70]);
+        assert!(!bits.add(&of(&[70])));
+        assert!(bits.add(&of(&[70, 71])));
+        assert_eq!(bits, of(&[1, 70, 71]));
+    }
+
+    #[test]
+    fn the_least_common_number() {
+        assert_eq!(of(&[1, 70, 150]).common(&of(&[2, 70, 150])), Some(70));
+        assert_eq!(of(&[1]).common(&of(&[2])), None);
+    }
+}

@@ -1,0 +1,763 @@
+//! Acts of synchronisation, as the walk performs them.
+//!
+//! The order in which warps are walked must not matter. So an arrival is
+//! taken only if whoever arrives knows that the phase before is complete, and
+//! a phase is completed only if all who waited for the one before are known
+//! to have seen it.
+
+use super::record::Who;
+use super::rules;
+use super::state::Status;
+use super::term::{Arg, Sym};
+use super::trace::What;
+use super::value::Val;
+use super::world::{Stop, World};
+use crate::refusal::Side;
+use std::collections::BTreeMap;
+use warpline_ir::{BarRef, Exec, Fence, Machine, Mask, Operand, Scope, Step, Sync, WARP};
+
+/// Some lanes at one mbarrier: bar, lanes, arrivals, bytes, bytes by term.
+struct Group {
+    bar: usize,
+    lanes: Mask,
+    times: u32,
+    bytes: i64,
+    terms: Vec<(Sym, i64)>,
+}
+
+impl World<'_, '_> {
+    pub(super) fn act(&mut self, s: &Sync) -> Exec {
+        let acted = self.try_act(s);
+        acted.map_err(|stop| self.fault(stop))
+    }
+
+    fn try_act(&mut self, s: &Sync) -> Result<Step, Stop> {
+        let maybe = self.st.warps[self.cur].maybe();
+        if maybe && !matches!(s, Sync::Fence(_) | Sync::Warp { .. }) {
+            let text = "synchronises where it is unknown which of its lanes do".to_owned();
+            return Err(self.refuse(&rules::UNKNOWN, text));
+        }
+        match *s {
+            Sync::Warp { mask } => self.warp_sync(mask),
+            Sync::Init { bar, count } => self.init(&bar, count),
+            Sync::Inval { bar } => self.inval(&bar),
+            Sync::Arrive {
+                bar,
+                count,
+                tx,
+                scope,
+                leave,
+            } => self.arrive(&bar, Some(count), tx, scope, leave),
+            Sync::ExpectTx { bar, tx } => self.arrive(&bar, None, Some(tx), Scope::Cta, false),
+            Sync::Wait { bar, parity, scope } => self.wait(&bar, parity, scope),
+            Sync::Test { .. } => {
+                let text = "asks whether a phase is complete and goes on either way".to_owned();
+                Err(self.refuse(&rules::UNKNOWN, text))
+            }
+            Sync::NamedSync { bar, threads } | Sync::NamedTally { bar, threads, .. } => {
+                let cta = self.st.warps[self.cur].cta;
+                let m = self.env.named_meeting(cta, bar.index());
+                self.come(m, Some(threads), true)
+            }
+            Sync::NamedArrive { bar, threads } => {
+                let cta = self.st.warps[self.cur].cta;
+                let m = self.env.named_meeting(cta, bar.index());
+                self.come(m, Some(threads), false)
+            }
+            Sync::Cta => {
+                let m = self.env.cta_meeting(self.st.warps[self.cur].cta);
+                self.come(m, None, true)
+            }
+            Sync::ClusterArrive { release } => self.cluster_arrive(release),
+            Sync::ClusterWait => self.cluster_wait(),
+            Sync::Fence(f) => {
+                self.fence(f);
+                Ok(Step::Next)
+            }
+            Sync::BulkCommit => {
+                let lanes = self.active();
+                for (lane, groups) in &mut self.st.warps[self.cur].bulk {
+                    if lanes >> *lane & 1 == 1 {
+                        groups.push(Vec::new());
+                    }
+                }
+                Ok(Step::Next)
+            }
+            Sync::BulkWait { pending, .. } => {
+                self.bulk_wait(pending);
+                Ok(Step::Next)
+            }
+            Sync::CopyCommit => {
+                self.st.warps[self.cur].copies.push(Vec::new());
+                Ok(Step::Next)
+            }
+            Sync::CopyWait { pending } => {
+                self.copy_wait(pending);
+                Ok(Step::Next)
+            }
+            Sync::CopyArrive { bar, counted } => self.copy_arrive(&bar, counted),
+            Sync::WgmmaFence | Sync::SetMaxRegs { .. } => Ok(Step::Next),
+            Sync::WgmmaCommit => {
+                self.wgmma_commit();
+                Ok(Step::Next)
+            }
+            Sync::WgmmaWait { pending } => self.wgmma_wait(pending),
+            Sync::Exit => {
+                self.st.warps[self.cur].status = Status::Done;
+                Ok(Step::Next)
+            }
+        }
+    }
+
+    fn warp_sync(&mut self, mask: Operand) -> Result<Step, Stop> {
+        let active = self.active();
+        let named = match self.val(mask) {
+            Val::Uni(m) => m as Mask,
+            _ => active,
+        };
+        if named & !active != 0 {
+            let missing = named & !active;
+            let text = format!("waits for lanes {missing:#010x}, which do not reach this with it");
+            return Err(self.refuse(&rules::WHOLE, text));
+        }
+        if active == Mask::MAX && !self.st.warps[self.cur].maybe() {
+            self.meet();
+        }
+        Ok(Step::Next)
+    }
+
+    /// The mbarriers that lanes name, with what each brings.
+    fn groups(
+        &mut self,
+        bar: &BarRef,
+        count: Option<Operand>,
+        tx: Option<Operand>,
+    ) -> Result<Vec<Group>, Stop> {
+        let lanes = self.active();
+        let mut groups: BTreeMap<usize, Group> = BTreeMap::new();
+        let times = match count {
+            None => [0; WARP],
+            Some(o) => self.known(o, "how often it arrives")?,
+        };
+        let bytes = tx.map(|o| self.val(o));
+        let known = bytes.as_ref().and_then(Val::numbers);
+        if bytes == Some(Val::Opaque) {
+            let text = "expects a number of bytes that is not known".to_owned();
+            return Err(self.refuse(&rules::UNKNOWN, text));
+        }
+        for lane in lanes_of(lanes) {
+            let at = self.bar_at(bar, lane)?;
+            let g = groups.entry(at).or_insert(Group {
+                bar: at,
+                lanes: 0,
+                times: 0,
+                bytes: 0,
+                terms: Vec::new(),
+            });
+            g.lanes |= 1 << lane;
+            g.times += times[lane] as u32;
+            match (&known, &bytes) {
+                (Some(n), _) => g.bytes += n[lane] as i64,
+                (None, Some(Val::Sym(s))) => g.terms.push((*s, 1)),
+                _ => {}
+            }
+        }
+        Ok(groups.into_values().collect())
+    }
+
+    /// An mbarrier that a lane names.
+    pub(super) fn bar_at(&mut self, bar: &BarRef, lane: usize) -> Result<usize, Stop> {
+        let cta = match bar.peer {
+            None => self.st.warps[self.cur].cta,
+            Some(p) => self.known(p, "which CTA it reaches")?[lane] as u32,
+        };
+        let index = self.known(bar.index, "which barrier it means")?[lane] as u32;
+        let b = self.env.kernel.barrier(bar.bar);
+        if index >= b.len || cta >= self.env.ctas {
+            let text = format!(
+                "names {}[{index}] of CTA {cta}; there are {} in {} CTAs",
+                b.name, b.len, self.env.ctas
+            );
+            return Err(self.refuse(&rules::BOUNDS, text));
+        }
+        let slot = self.env.first_bar[bar.bar.index()] + index;
+        Ok((cta * self.env.bars + slot) as usize)
+    }
+
+    /// Refuses an mbarrier whose init these lanes cannot know of.
+    pub(super) fn usable(&mut self, bar: usize, lanes: Mask) -> Result<(), Stop> {
+        let b = &self.st.bars[bar];
+        let name = || self.env.bar_name(bar);
+        if b.count == 0 {
+            let text = format!("uses {} before its init", name());
+            return Err(self.refuse(&rules::INIT, text));
+        }
+        let Some(init) = b.init else { return Ok(()) };
+        let r = self.st.records.get(init);
+        let own = r.warp == self.cur as u32 && lanes & !r.lanes == 0;
+        let known = own || self.st.warps[self.cur].know.seen(lanes, init);
+        let why = match (own, b.fenced, known) {
+            (true, _, _) | (_, true, true) => return Ok(()),
+            (_, false, _) => "the lane that made it has not run fence.mbarrier_init",
+            (_, _, false) => "nothing orders its init before this use",
+        };
+        let text = format!("uses {}, whose init it may not see: {why}", name());
+        let side = Side {
+            text: "it is made here".to_owned(),
+            role: None,
+            at: self.env.kernel.locs.author(b.made),
+        };
+        Err(self.refuse_with(&rules::INIT, text, vec![side], Vec::new()))
+    }
+
+    fn init(&mut self, bar: &BarRef, count: u32) -> Result<Step, Stop> {
+        for lane in lanes_of(self.active()) {
+            let at = self.bar_at(bar, lane)?;
+            let name = self.env.bar_name(at);
+            if self.st.bars[at].count != 0 {
+                let text = format!("makes {name} a second time");
+                return Err(self.refuse(&rules::INIT, text));
+            }
+            if count == 0 || count >= 1 << 20 {
+                let text =
+                    format!("makes {name} for {count} arrivals; 1 to 1048575 can be counted");
+                return Err(self.refuse(&rules::ARRIVALS, text));
+            }
+            let cta = at as u32 / self.env.bars;
+            let record = self.note(Who::Init, 1 << lane, cta);
+            let made = self.loc;
+            let b = &mut self.st.bars[at];
+            (b.count, b.arrivals, b.init, b.fenced, b.made) =
+                (count, count, Some(record), false, made);
+        }
+        Ok(Step::Next)
+    }
+
+    fn inval(&mut self, bar: &BarRef) -> Result<Step, Stop> {
+        for lane in lanes_of(self.active()) {
+            let at = self.bar_at(bar, lane)?;
+            self.usable(at, 1 << lane)?;
+            let b = &mut self.st.bars[at];
+            if let Some(init) = b.init.take() {
+                self.st.records.get_mut(init).live = false;
+            }
+            b.count = 0;
+            b.phase += b.phase & 1;
+        }
+        Ok(Step::Next)
+    }
+
+    fn arrive(
+        &mut self,
+        bar: &BarRef,
+        count: Option<Operand>,
+        tx: Option<Operand>,
+        scope: Scope,
+        leave: bool,
+    ) -> Result<Step, Stop> {
+        let all = self.active();
+        for g in self.groups(bar, count, tx)? {
+            let lanes = g.lanes;
+            self.usable(g.bar, lanes)?;
+            let cta = g.bar as u32 / self.env.bars;
+            let remote = cta != self.st.warps[self.cur].cta;
+            self.reach(lanes, cta)?;
+            self.in_phase(g.bar, lanes, "arrives at")?;
+            let phase = self.st.bars[g.bar].phase;
+            self.trail(What::Arrives {
+                bar: g.bar,
+                phase,
+                times: g.times,
+                bytes: g.bytes,
+            });
+            if count.is_some() {
+                let told = self.told(all);
+                // A release to the CTA carries no generic accesses to another.
+                match remote && scope == Scope::Cta {
+                    true => {
+                        let generic = self.st.records.generic(|_| true);
+                        self.st.bars[g.bar].came.join_weakly(&told, &generic);
+                    }
+                    false => self.st.bars[g.bar].came.join(&told),
+                }
+            }
+            let b = &mut self.st.bars[g.bar];
+            b.bytes += g.bytes;
+            for (s, n) in g.terms {
+                b.bytes += self.env.terms.linear(Arg::Sym(s), n, &mut b.terms);
+            }
+            if g.times > b.arrivals {
+                let (left, whole) = (b.arrivals, b.count);
+                let text = format!(
+                    "arrives {} times at {}, which expects {left} more of {whole} arrivals in phase {phase}",
+                    g.times,
+                    self.env.bar_name(g.bar)
+                );
+                let side = self.made_here(g.bar);
+                return Err(self.refuse_bar(&rules::ARRIVALS, text, g.bar, vec![side]));
+            }
+            b.arrivals -= g.times;
+            if leave {
+                b.count -= g.times;
+            }
+            b.copied |= g.bytes != 0 || !b.terms.is_empty();
+            // Who arrives alone, and waits for no bytes, knows that the phase is complete.
+            let alone = b.count == g.times && count.is_some() && !b.copied;
+            self.turn(g.bar)?;
+            if alone && self.st.bars[g.bar].phase == phase + 1 {
+                let know = self.st.warps[self.cur].know.of(lanes);
+                know.phases[g.bar] = know.phases[g.bar].max(phase + 1);
+            }
+        }
+        self.st.warps[self.cur].epoch += 1;
+        Ok(Step::Next)
+    }
+
+    pub(super) fn made_here(&self, bar: usize) -> Side {
+        let b = &self.st.bars[bar];
+        Side {
+            text: format!(
+                "{} is made for {} arrivals",
+                self.env.bar_name(bar),
+                b.count
+            ),
+            role: None,
+            at: self.env.kernel.locs.author(b.made),
+        }
+    }
+
+    /// Refuses an arrival, or bytes, that could fall into an earlier phase.
+    pub(super) fn in_phase(&mut self, bar: usize, lanes: Mask, verb: &str) -> Result<(), Stop> {
+        let phase = self.st.bars[bar].phase;
+        if self.st.warps[self.cur].know.phases(lanes, bar) >= phase {
+            return Ok(());
+        }
+        let text = format!(
+            "{verb} {} in phase {phase}, but does not know that phase {} is complete: it could come too early",
+            self.env.bar_name(bar),
+            i64::from(phase) - 1
+        );
+        Err(self.refuse_bar(&rules::PHASE, text, bar, Vec::new()))
+    }
+
+    /// Completes the phase of an mbarrier if nothing is missing.
+    pub(super) fn turn(&mut self, bar: usize) -> Result<(), Stop> {
+        let b = &mut self.st.bars[bar];
+        if b.arrivals != 0 || b.bytes != 0 || !b.terms.is_empty() {
+            return Ok(());
+        }
+        let before = i64::from(b.phase) - 1;
+        let (last, rest): (Vec<_>, Vec<_>) = b.passed.iter().copied().partition(|p| p.1 <= before);
+        b.passed = rest;
+        b.phase += 1;
+        b.copied = false;
+        b.arrivals = b.count;
+        b.came.phases[bar] = b.phase;
+        // Whoever arrives next knows of this phase, and with it of all it handed on.
+        let nothing = super::know::Know::new(b.came.phases.len());
+        b.done = std::mem::replace(&mut b.came, nothing);
+        let phase = before + 1;
+        for (record, seen) in last {
+            let r = self.st.records.get(record).clone();
+            if seen == before && !self.st.bars[bar].done.seen.has(record) {
+                let name = self.env.bar_name(bar);
+                let text = format!(
+                    "completes phase {phase} of {name}, though {} may not have seen phase {before} complete: a parity says only every other phase",
+                    self.who(r.warp)
+                );
+                let side = Side {
+                    text: format!("{} waits for phase {before} here", self.who(r.warp)),
+                    role: Some(self.role_name(r.warp)),
+                    at: self.env.kernel.locs.author(r.loc),
+                };
+                return Err(self.refuse_bar(&rules::PARITY, text, bar, vec![side]));
+            }
+            self.st.records.get_mut(record).live = false;
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, bar: &BarRef, parity: Operand, scope: Scope) -> Result<Step, Stop> {
+        let lanes = self.active();
+        let parities = self.known(parity, "which parity it waits for")?;
+        let first = lanes.trailing_zeros() as usize;
+        let at = self.bar_at(bar, first)?;
+        for lane in lanes_of(lanes) {
+            if self.bar_at(bar, lane)? != at || parities[lane] != parities[first] {
+                let text = "has its lanes wait for different barriers at once".to_owned();
+                return Err(self.refuse(&rules::UNKNOWN, text));
+            }
+        }
+        let parity = parities[first] as i64;
+        if parity > 1 {
+            let text = format!("waits for parity {parity}; it is 0 or 1");
+            return Err(self.refuse(&rules::PARITY, text));
+        }
+        self.usable(at, lanes)?;
+        let known = i64::from(self.st.warps[self.cur].know.phases(lanes, at));
+        let phase = if (known - 1).rem_euclid(2) == parity {
+            known - 1
+        } else {
+            known
+        };
+        let complete = i64::from(self.st.bars[at].phase);
+        if complete > phase + 1 {
+            let text = format!(
+                "waits for phase {phase} of {}, which may be two phases further already: it would wait for the wrong one",
+                self.env.bar_name(at)
+            );
+            return Err(self.refuse_bar(&rules::PARITY, text, at, Vec::new()));
+        }
+        if complete <= phase {
+            self.st.warps[self.cur].status = Status::Bar { bar: at, phase };
+            return Ok(Step::Blocked);
+        }
+        // What generic accesses of other CTAs left is seen only by an acquire of the cluster.
+        let own = self.st.warps[self.cur].cta;
+        let done = std::mem::take(&mut self.st.bars[at].done);
+        let know = self.st.warps[self.cur].know.of(lanes);
+        if scope == Scope::Cta && self.env.ctas > 1 {
+            let far = self.st.records.generic(|c| c != own as usize);
+            know.join_weakly(&done, &far);
+        } else {
+            know.join(&done);
+        }
+        self.st.bars[at].done = done;
+        know.phases[at] = know.phases[at].max((phase + 1) as u32);
+        let old = self.st.bars[at].passed.iter().position(|&(i, _)| {
+            let r = self.st.records.get(i);
+            r.warp == self.cur as u32 && r.lanes == lanes
+        });
+        if let Some(i) = old {
+            let (record, _) = self.st.bars[at].passed.remove(i);
+            self.st.records.get_mut(record).live = false;
+        }
+        let record = self.note(Who::Passed, lanes, own);
+        self.st.bars[at].passed.push((record, phase));
+        self.trail(What::Passes { bar: at, phase });
+        self.st.warps[self.cur].epoch += 1;
+        if lanes == Mask::MAX {
+            self.meet();
+        }
+        Ok(Step::Next)
+    }
+
+    /// Comes to a meeting, and waits for its end if asked to.
+    fn come(&mut self, meeting: usize, threads: Option<u32>, waits: bool) -> Result<Step, Stop> {
+        self.whole()?;
+        if let Status::Meeting { meeting: m, number } = self.st.warps[self.cur].status
+            && m == meeting
+        {
+            if self.st.meetings[meeting].over == number {
+                return Ok(Step::Blocked);
+            }
+            self.leave_meeting(meeting, number);
+            return Ok(Step::Next);
+        }
+        let number = self.st.meetings[meeting].over;
+        let known = self.st.warps[self.cur].know.all.phases[self.env.first_meeting() + meeting];
+        if known < number && threads.is_some() {
+            let text = format!(
+                "comes to {} again without knowing that the last meeting is over",
+                self.env.meeting_name(meeting)
+            );
+            return Err(self.refuse(&rules::RECYCLE, text));
+        }
+        let told = self.told(Mask::MAX);
+        self.trail(What::Comes { meeting, number });
+        let live = self.live_threads(meeting);
+        let expected = threads.unwrap_or(live);
+        let loc = self.loc;
+        let m = &mut self.st.meetings[meeting];
+        m.know.join(&told);
+        let (was, last) = (m.expected, m.last);
+        if threads.is_some() && m.came > 0 && was != expected || m.came + 32 > expected {
+            let text = format!(
+                "comes to {} for {expected} threads, where {} of {} threads are already",
+                self.env.meeting_name(meeting),
+                m.came,
+                was.max(1)
+            );
+            let side = Side {
+                text: "the last to come before".to_owned(),
+                role: None,
+                at: self.env.kernel.locs.author(last),
+            };
+            return Err(self.refuse_with(&rules::COUNT, text, vec![side], Vec::new()));
+        }
+        m.came += 32;
+        (m.expected, m.last) = (expected, loc);
+        self.st.warps[self.cur].epoch += 1;
+        self.end_meeting(meeting);
+        if !waits {
+            return Ok(Step::Next);
+        }
+        if self.st.meetings[meeting].over > number {
+            self.leave_meeting(meeting, number);
+            return Ok(Step::Next);
+        }
+        self.st.warps[self.cur].status = Status::Meeting { meeting, number };
+        Ok(Step::Blocked)
+    }
+
+    fn whole(&mut self) -> Result<(), Stop> {
+        let active = self.active();
+        if active == Mask::MAX {
+            return Ok(());
+        }
+        let text =
+            format!("meets others with lanes {active:#010x} only, where whole warps must come");
+        Err(self.refuse(&rules::WHOLE, text))
+    }
+
+    /// Threads of the CTA or cluster that have not ended.
+    fn live_threads(&self, meeting: usize) -> u32 {
+        let warps = match meeting == self.env.cluster_meeting() {
+            true => 0..self.st.warps.len(),
+            false => self.warps_of(self.st.warps[self.cur].cta),
+        };
+        let live = warps.filter(|&w| self.st.warps[w].status != Status::Done);
+        32 * live.count() as u32
+    }
+
+    /// Ends a meeting if all are there.
+    pub(super) fn end_meeting(&mut self, meeting: usize) {
+        let m = &mut self.st.meetings[meeting];
+        if m.came == 0 || m.came < m.expected {
+            return;
+        }
+        m.came = 0;
+        m.over += 1;
+        let i = self.env.first_meeting() + meeting;
+        m.know.phases[i] = m.over;
+        let nothing = super::know::Know::new(m.know.phases.len());
+        m.done = std::mem::replace(&mut m.know, nothing);
+    }
+
+    fn leave_meeting(&mut self, meeting: usize, number: u32) {
+        let done = self.st.meetings[meeting].done.clone();
+        self.st.warps[self.cur].know.all.join(&done);
+        self.st.warps[self.cur].status = Status::Ready;
+        self.trail(What::Leaves { meeting, number });
+        self.meet();
+    }
+
+    fn cluster_arrive(&mut self, release: bool) -> Result<Step, Stop> {
+        self.whole()?;
+        let meeting = self.env.cluster_meeting();
+        if self.st.warps[self.cur].at_cluster.is_some() {
+            let text = "arrives at the cluster's barrier twice without a wait between".to_owned();
+            return Err(self.refuse(&rules::AGREE, text));
+        }
+        let expected = self.live_threads(meeting);
+        let number = self.st.meetings[meeting].over;
+        let told = self.told(Mask::MAX);
+        self.trail(What::Comes { meeting, number });
+        let loc = self.loc;
+        let m = &mut self.st.meetings[meeting];
+        if release {
+            m.know.join(&told);
+        }
+        m.came += 32;
+        (m.expected, m.last) = (expected, loc);
+        self.st.warps[self.cur].at_cluster = Some(number);
+        self.st.warps[self.cur].epoch += 1;
+        self.end_meeting(meeting);
+        Ok(Step::Next)
+    }
+
+    fn cluster_wait(&mut self) -> Result<Step, Stop> {
+        self.whole()?;
+        let meeting = self.env.cluster_meeting();
+        let Some(number) = self.st.warps[self.cur].at_cluster else {
+            let text = "waits at the cluster's barrier without having arrived".to_owned();
+            return Err(self.refuse(&rules::AGREE, text));
+        };
+        if self.st.meetings[meeting].over == number {
+            self.st.warps[self.cur].status = Status::Meeting { meeting, number };
+            return Ok(Step::Blocked);
+        }
+        self.st.warps[self.cur].at_cluster = None;
+        self.leave_meeting(meeting, number);
+        Ok(Step::Next)
+    }
+
+    fn fence(&mut self, f: Fence) {
+        let lanes = self.active();
+        let me = self.cur as u32;
+        match f {
+            f if f.is_proxy_shared() => {
+                let know = &self.st.warps[self.cur].know;
+                let mut fenced = Vec::new();
+                for (i, r) in self.st.records.live().filter(|(_, r)| !r.bulk) {
+                    let own = r.warp == me && r.lanes & !lanes == 0;
+                    if own || r.who == Who::Copy && know.seen(lanes, i) {
+                        fenced.push(i);
+                    }
+                }
+                let know = self.st.warps[self.cur].know.of(lanes);
+                fenced.into_iter().for_each(|i| know.fenced.add(i));
+                self.st.warps[self.cur].epoch += 1;
+                self.trail(What::Fences);
+            }
+            Fence::MbarrierInit => {
+                for b in &mut self.st.bars {
+                    let own = b.init.is_some_and(|i| {
+                        let r = self.st.records.get(i);
+                        r.warp == me && r.lanes & !lanes == 0
+                    });
+                    b.fenced |= own;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn bulk_wait(&mut self, pending: u32) {
+        let lanes = self.active();
+        let mut done: Vec<(u32, Vec<u32>)> = Vec::new();
+        for (lane, groups) in &mut self.st.warps[self.cur].bulk {
+            if lanes >> *lane & 1 == 0 {
+                continue;
+            }
+            // The last is open, and no group yet.
+            let closed = groups.len().saturating_sub(1);
+            let covered = closed.saturating_sub(pending as usize);
+            let records = groups.drain(..covered).flatten().collect();
+            done.push((*lane, records));
+        }
+        for (lane, records) in done {
+            self.learn(1 << lane, &records);
+        }
+        self.st.warps[self.cur].epoch += 1;
+        self.trail(What::Waits {
+            what: "bulk stores",
+        });
+    }
+
+    fn copy_wait(&mut self, pending: Option<u32>) {
+        let warp = &mut self.st.warps[self.cur];
+        let done: Vec<u32> = match pending {
+            None => warp.copies.drain(..).flatten().collect(),
+            Some(n) => {
+                let closed = warp.copies.len().saturating_sub(1);
+                let covered = closed.saturating_sub(n as usize);
+                warp.copies.drain(..covered).flatten().collect()
+            }
+        };
+        // Each lane knows of its own copies: the record keeps the lanes apart until they meet.
+        for i in done {
+            warp.apart.push(i);
+        }
+        if warp.copies.is_empty() {
+            warp.copies.push(Vec::new());
+        }
+        warp.epoch += 1;
+        self.trail(What::Waits { what: "copies" });
+    }
+
+    fn copy_arrive(&mut self, bar: &BarRef, counted: bool) -> Result<Step, Stop> {
+        let copies: Vec<u32> = self.st.warps[self.cur]
+            .copies
+            .iter()
+            .flatten()
+            .copied()
+            .collect();
+        for mut g in self.groups(bar, None, None)? {
+            g.times = g.lanes.count_ones();
+            self.usable(g.bar, g.lanes)?;
+            self.in_phase(g.bar, g.lanes, "arrives behind its copies at")?;
+            let mut told = self.told(g.lanes);
+            for &i in &copies {
+                let r = self.st.records.get(i);
+                if r.live && r.lanes & !g.lanes == 0 {
+                    told.seen.add(i);
+                }
+            }
+            let phase = self.st.bars[g.bar].phase;
+            self.trail(What::Arrives {
+                bar: g.bar,
+                phase,
+                times: g.times,
+                bytes: 0,
+            });
+            let b = &mut self.st.bars[g.bar];
+            b.came.join(&told);
+            if !counted {
+                b.arrivals += g.times;
+            }
+            if g.times > b.arrivals {
+                let (left, whole) = (b.arrivals, b.count);
+                let text = format!(
+                    "arrives {} times at {}, which expects {left} more of {whole} arrivals in phase {phase}",
+                    g.times,
+                    self.env.bar_name(g.bar)
+                );
+                let side = self.made_here(g.bar);
+                return Err(self.refuse_bar(&rules::ARRIVALS, text, g.bar, vec![side]));
+            }
+            b.arrivals -= g.times;
+            self.turn(g.bar)?;
+        }
+        self.st.warps[self.cur].epoch += 1;
+        Ok(Step::Next)
+    }
+
+    /// The warpgroup of the warp.
+    pub(super) fn group(&self) -> usize {
+        let w = &self.st.warps[self.cur];
+        (w.cta * self.env.warps.div_ceil(4) + w.index / 4) as usize
+    }
+
+    fn wgmma_commit(&mut self) {
+        let group = self.group();
+        let warp = &mut self.st.warps[self.cur];
+        let open = std::mem::take(&mut warp.open);
+        warp.commits += 1;
+        warp.epoch += 1;
+        let number = warp.commits;
+        let list = &mut self.st.products[group];
+        match list.iter_mut().find(|g| g.0 == number) {
+            Some(g) => g.1.extend(open),
+            None => list.push((number, open)),
+        }
+    }
+
+    fn wgmma_wait(&mut self, pending: u32) -> Result<Step, Stop> {
+        let group = self.group();
+        let covered = self.st.warps[self.cur].commits.saturating_sub(pending);
+        let start = self.cur - self.st.warps[self.cur].index as usize % 4;
+        let end = (start + 4).min(self.warps_of(self.st.warps[self.cur].cta).end);
+        let behind = |w: usize| {
+            let w = &self.st.warps[w];
+            w.commits < covered && w.status != Status::Done
+        };
+        if (start..end).any(behind) {
+            self.st.warps[self.cur].status = Status::Products;
+            return Ok(Step::Blocked);
+        }
+        let records: Vec<u32> = self.st.products[group]
+            .iter()
+            .filter(|g| g.0 <= covered)
+            .flat_map(|g| g.1.iter().copied())
+            .collect();
+        self.learn(Mask::MAX, &records);
+        let warp = &mut self.st.warps[self.cur];
+        warp.waited = warp.waited.max(covered);
+        warp.epoch += 1;
+        let all = (start..end)
+            .filter(|&w| self.st.warps[w].status != Status::Done)
+            .map(|w| self.st.warps[w].waited)
+            .min();
+        if let Some(all) = all {
+            self.st.products[group].retain(|g| g.0 > all);
+        }
+        self.trail(What::Waits { what: "wgmmas" });
+        Ok(Step::Next)
+    }
+}
+
+/// The lanes of a mask.
+pub(super) fn lanes_of(mask: Mask) -> impl Iterator<Item = usize> {
+    (0..WARP).filter(move |l| mask >> l & 1 == 1)
+}

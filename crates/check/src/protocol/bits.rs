@@ -1,0 +1,91 @@
+//! Sets of small numbers.
+
+/// A set of small numbers that grows as needed.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub(super) struct Bits(Vec<u64>);
+
+impl Bits {
+    pub(super) fn has(&self, i: u32) -> bool {
+        let (word, bit) = (i as usize / 64, i % 64);
+        self.0.get(word).is_some_and(|w| w >> bit & 1 == 1)
+    }
+
+    pub(super) fn add(&mut self, i: u32) {
+        let (word, bit) = (i as usize / 64, i % 64);
+        if self.0.len() <= word {
+            self.0.resize(word + 1, 0);
+        }
+        self.0[word] |= 1 << bit;
+    }
+
+    pub(super) fn remove(&mut self, i: u32) {
+        if let Some(w) = self.0.get_mut(i as usize / 64) {
+            *w &= !(1 << (i % 64));
+        }
+    }
+
+    pub(super) fn join(&mut self, other: &Bits) {
+        if self.0.len() < other.0.len() {
+            self.0.resize(other.0.len(), 0);
+        }
+        for (a, b) in self.0.iter_mut().zip(&other.0) {
+            *a |= b;
+        }
+    }
+
+    /// Adds what is in one set and not in another.
+    pub(super) fn join_without(&mut self, other: &Bits, without: &Bits) {
+        if self.0.len() < other.0.len() {
+            self.0.resize(other.0.len(), 0);
+        }
+        for (i, (a, b)) in self.0.iter_mut().zip(&other.0).enumerate() {
+            *a |= b & !without.0.get(i).copied().unwrap_or(0);
+        }
+    }
+
+    /// Adds what is in both of two sets.
+    pub(super) fn join_common(&mut self, one: &Bits, two: &Bits) {
+        let len = one.0.len().min(two.0.len());
+        if self.0.len() < len {
+            self.0.resize(len, 0);
+        }
+        for (a, (b, c)) in self.0.iter_mut().zip(one.0.iter().zip(&two.0)) {
+            *a |= b & c;
+        }
+    }
+
+    /// Removes all that is in another set.
+    pub(super) fn clear(&mut self, dead: &Bits) {
+        for (a, d) in self.0.iter_mut().zip(&dead.0) {
+            *a &= !d;
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.iter().all(|&w| w == 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_of_different_lengths_join_and_clear() {
+        let (mut a, mut b) = (Bits::default(), Bits::default());
+        a.add(3);
+        b.add(200);
+        a.join(&b);
+        assert!(a.has(3) && a.has(200) && !a.has(4) && !a.has(1000));
+        a.clear(&b);
+        assert!(a.has(3) && !a.has(200));
+        a.remove(3);
+        assert!(a.is_empty());
+        let mut c = Bits::default();
+        c.join_without(&b, &a);
+        assert!(c.has(200));
+        let mut d = Bits::default();
+        d.join_common(&c, &a);
+        assert!(d.is_empty());
+    }
+}

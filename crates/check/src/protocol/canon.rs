@@ -1,0 +1,909 @@
+//! When two states are the same: what can happen from one can happen from the other.
+//!
+//! Numbers that only grow are taken relative to each other: phases to the
+//! phase of their barrier, rounds to what is decided of their loop, groups to
+//! those of the other warps. Records are told apart by what they touched and
+//! by who knows of them; values that anything could be, by where they are held.
+
+use super::code::{Code, Waiters};
+use super::know::Know;
+use super::state::{Frame, Rounds, Status, Warp};
+use super::term::{Arg, Node, Sym, TermId, operands};
+use super::value::Val;
+use super::world::World;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// Terms nested deeper than this are forgotten: any value will do.
+const DEEP: u32 = 40;
+
+/// A bound on the rounds of a loop that is no bound.
+const FAR: i64 = 1 << 16;
+
+/// A hash of 128 bits.
+#[derive(Clone, Copy)]
+struct Key(u64, u64);
+
+impl Key {
+    fn new() -> Self {
+        Key(0x9e37_79b9_7f4a_7c15, 0xc2b2_ae3d_27d4_eb4f)
+    }
+
+    fn add(&mut self, x: u64) {
+        self.0 = (self.0 ^ x)
+            .wrapping_mul(0xff51_afd7_ed55_8ccd)
+            .rotate_left(29)
+            ^ self.1;
+        self.1 = (self.1.wrapping_add(x))
+            .wrapping_mul(0xc4ce_b9fe_1a85_ec53)
+            .rotate_left(31)
+            ^ self.0;
+    }
+
+    fn done(self) -> u128 {
+        u128::from(self.0) << 64 | u128::from(self.1)
+    }
+}
+
+/// Names for terms, relative to a state.
+struct Names<'w> {
+    world: &'w World<'w, 'w>,
+    fresh: HashMap<u32, u64>,
+    /// The least round of each loop that is held.
+    first: BTreeMap<(TermId, TermId), u32>,
+    memo: HashMap<TermId, u64>,
+}
+
+impl World<'_, '_> {
+    /// Forgets what no longer matters.
+    pub(super) fn tidy(&mut self) {
+        self.drop_told();
+        self.drop_hearsay();
+        self.drop_records();
+        self.shorten();
+        self.forget_decisions();
+    }
+
+    /// Forgets what barriers handed on to all who wait for them.
+    fn drop_told(&mut self) {
+        let each = self.env.warps as usize;
+        for i in 0..self.st.bars.len() {
+            let (cta, slot) = (i / self.env.bars as usize, i as u32 % self.env.bars);
+            let array = self.env.first_bar.iter().rposition(|&f| f <= slot);
+            let phase = self.st.bars[i].phase;
+            let all = self.st.warps[cta * each..(cta + 1) * each].iter().all(|w| {
+                let who = self.env.waits[w.role as usize][array.unwrap_or(0)];
+                w.status == Status::Done || knows_phase(w, who, i, phase)
+            });
+            if all {
+                let n = self.env.all_barriers();
+                self.st.bars[i].done = Know::new(n);
+            }
+        }
+        for i in 0..self.st.meetings.len() {
+            let over = self.st.meetings[i].over;
+            let at = self.env.first_meeting() + i;
+            let inside = |w: &Warp| match i == self.env.cluster_meeting() {
+                true => true,
+                false => w.cta as usize == i / (self.env.kernel.named.len() + 1),
+            };
+            let waits = |w: &Warp| {
+                matches!(w.status, Status::Meeting { meeting, .. } if meeting == i)
+                    || i == self.env.cluster_meeting() && w.at_cluster.is_some()
+            };
+            let all = self
+                .st
+                .warps
+                .iter()
+                .filter(|w| inside(w))
+                .all(|w| !waits(w) || w.know.all.phases[at] == over);
+            if all {
+                let n = self.env.all_barriers();
+                self.st.meetings[i].done = Know::new(n);
+            }
+        }
+    }
+
+    /// Forgets what is known of accesses and phases by those who have no use for it.
+    ///
+    /// To forget is safe: who does not know, cannot rely on it.
+    fn drop_hearsay(&mut self) {
+        let role = |w: &Warp| 1u64 << w.role.min(63);
+        let array = |bar: usize| {
+            let slot = bar as u32 % self.env.bars;
+            self.env
+                .first_bar
+                .iter()
+                .rposition(|&f| f <= slot)
+                .unwrap_or(0)
+        };
+        let arrays: Vec<usize> = (0..self.st.bars.len()).map(array).collect();
+        for w in &mut self.st.warps {
+            for (bar, &a) in arrays.iter().enumerate() {
+                let p = self.env.parties[a];
+                if (p.wait | p.arrive) & role(w) == 0 {
+                    w.know.all.phases[bar] = 0;
+                    if let Some((_, k)) = &mut w.know.some {
+                        k.phases[bar] = 0;
+                    }
+                }
+            }
+        }
+        let mut of_bar: HashMap<u32, (usize, u32)> = HashMap::new();
+        let index = |bar: usize| bar as u32 % self.env.bars - self.env.first_bar[arrays[bar]];
+        for (bar, b) in self.st.bars.iter().enumerate() {
+            of_bar.extend(b.passed.iter().map(|p| (p.0, (arrays[bar], index(bar)))));
+        }
+        // A barrier hands on the phases that who waits for it goes by.
+        for b in 0..self.st.bars.len() {
+            for other in 0..self.st.bars.len() {
+                let guards = &self.env.guards.1[arrays[other]];
+                let p = self.env.parties[arrays[other]];
+                let heeded = (p.wait | p.arrive) & self.env.parties[arrays[b]].wait != 0;
+                let own = guards.is_empty()
+                    || guards.contains(&(arrays[b] as u32)) && index(b) == index(other);
+                if other != b && !(heeded && own) {
+                    self.st.bars[b].came.phases[other] = 0;
+                    self.st.bars[b].done.phases[other] = 0;
+                }
+            }
+        }
+        let mut records: Vec<(u32, u32, u64, u64)> = Vec::new();
+        for (i, r) in self.st.records.live() {
+            // Who may conflict with it, and who of them must have been told before others forget.
+            let (touch, write) = match (of_bar.get(&i), self.env.touchers.get(r.tile as usize)) {
+                (Some(&(a, _)), _) => (self.env.parties[a].arrive, self.env.parties[a].arrive),
+                (None, Some(&t)) if !r.runs.is_empty() => t,
+                _ => continue,
+            };
+            let heed = match r.write {
+                false => write,
+                // Those who only read have read what they were told of.
+                true if write & !(1u64 << self.st.warps[r.warp as usize].role.min(63)) == 0 => {
+                    write
+                }
+                true => touch,
+            };
+            records.push((i, r.warp, heed, touch));
+        }
+        for (i, warp, heed, touch) in records {
+            let r = self.st.records.get(i);
+            let (write, lanes) = (r.write, r.who == super::record::Who::Lanes);
+            let (guards, place) = match of_bar.get(&i) {
+                Some(&(a, n)) => (&self.env.guards.1[a], n),
+                None => {
+                    let t = &self.env.kernel.tiles[r.tile as usize];
+                    let at = r.runs.first().map_or(0, |x| x.lo.saturating_sub(t.offset));
+                    let stage = at / t.layout.stage_bytes().max(1);
+                    (&self.env.guards.0[r.tile as usize], stage)
+                }
+            };
+            let guard = |bar: usize| guards.contains(&(arrays[bar] as u32)) && index(bar) == place;
+            let told = self.st.bars.iter().enumerate().any(|(n, b)| match write {
+                // Those who read what was written have given it back.
+                true => guard(n) && b.done.seen.has(i),
+                false => {
+                    let heeds = self.env.parties[arrays[n]].wait & heed != 0;
+                    heeds && (b.came.seen.has(i) || b.done.seen.has(i))
+                }
+            });
+            // Those who only read it may still have to learn of it.
+            let due = self.st.bars.iter().zip(&arrays).any(|(b, &a)| {
+                self.env.parties[a].wait & touch & !heed != 0
+                    && (b.came.seen.has(i) || b.done.seen.has(i))
+            });
+            let known = || {
+                heed == touch
+                    && self
+                        .st
+                        .warps
+                        .iter()
+                        .filter(|w| role(w) & heed != 0)
+                        .all(|w| {
+                            let some = w.know.some.as_ref();
+                            w.know.all.seen.has(i) || some.is_some_and(|(_, k)| k.seen.has(i))
+                        })
+            };
+            if due && write || !told && !known() {
+                continue;
+            }
+            self.st.records.get_mut(i).settled = true;
+            // What waits for who fills the slot is kept where that waits; elsewhere it is hearsay.
+            let kept = (0..self.st.bars.len()).any(|b| {
+                let bar = &self.st.bars[b];
+                guard(b) && (bar.came.seen.has(i) || bar.done.seen.has(i))
+            });
+            if kept {
+                for b in 0..self.st.bars.len() {
+                    if !guard(b) {
+                        self.st.bars[b].came.forget(i);
+                        self.st.bars[b].done.forget(i);
+                    }
+                }
+            }
+            for (n, w) in self.st.warps.iter_mut().enumerate() {
+                if role(w) & heed == 0 && !(lanes && n as u32 == warp) {
+                    w.know.forget(i);
+                }
+            }
+            for (b, &a) in self.st.bars.iter_mut().zip(&arrays) {
+                if self.env.parties[a].wait & heed == 0 {
+                    b.came.forget(i);
+                    b.done.forget(i);
+                }
+            }
+        }
+    }
+
+    fn drop_records(&mut self) {
+        // An init that all know of needs no record.
+        for b in &mut self.st.bars {
+            if let Some(i) = b.init
+                && b.fenced
+                && self.st.warps.iter().all(|w| w.know.all.seen.has(i))
+            {
+                b.init = None;
+                self.st.records.get_mut(i).live = false;
+            }
+        }
+        let dead = self.st.records.collect();
+        if dead.is_empty() {
+            return;
+        }
+        let keep = |list: &mut Vec<u32>| list.retain(|&i| !dead.has(i));
+        for w in &mut self.st.warps {
+            w.know.clear(&dead);
+            keep(&mut w.apart);
+            keep(&mut w.open);
+            w.bulk.iter_mut().flat_map(|b| &mut b.1).for_each(keep);
+            w.copies.iter_mut().for_each(keep);
+        }
+        for b in &mut self.st.bars {
+            b.came.clear(&dead);
+            b.done.clear(&dead);
+            b.passed.retain(|p| !dead.has(p.0));
+        }
+        for m in &mut self.st.meetings {
+            m.know.clear(&dead);
+            m.done.clear(&dead);
+        }
+        for p in &mut self.st.products {
+            p.iter_mut().for_each(|g| keep(&mut g.1));
+        }
+    }
+
+    /// Live registers of a warp: used from here on, or by lanes that wait outside.
+    fn live_slots(&self, warp: usize) -> Vec<usize> {
+        let w = &self.st.warps[warp];
+        if w.status == Status::Done {
+            return Vec::new();
+        }
+        let program = &self.env.programs[w.role as usize];
+        let mut live = program.live[w.pc as usize].clone();
+        for f in &w.frames {
+            let (saved, end) = match f {
+                Frame::If {
+                    saved, end, other, ..
+                } => {
+                    if *other != 0 {
+                        // Lanes that have yet to run the other side: all of it may be used.
+                        let from = w.pc as usize;
+                        for i in from..=*end as usize {
+                            live.join(&program.live[i]);
+                        }
+                    }
+                    (*saved, *end)
+                }
+                Frame::Elect { saved, end } | Frame::Loop { saved, end, .. } => (*saved, *end),
+            };
+            if saved != w.active {
+                live.join(&program.live[end as usize]);
+            }
+            if let Frame::Loop {
+                var: Some(v),
+                rounds: Rounds::Known,
+                ..
+            } = f
+                && let slot = self.env.slots[v.index()]
+                && slot != u32::MAX
+            {
+                live.add(slot);
+            }
+        }
+        (0..self.env.kept).filter(|&s| live.has(s as u32)).collect()
+    }
+
+    /// Terms that are held.
+    fn held(&self) -> BTreeSet<TermId> {
+        let mut held = BTreeSet::new();
+        let mut add = |v: &Val| match v {
+            Val::Sym(s) => {
+                held.insert(s.term);
+            }
+            Val::Pred { term, .. } => {
+                held.insert(*term);
+            }
+            _ => {}
+        };
+        for w in 0..self.st.warps.len() {
+            for s in self.live_slots(w) {
+                add(&self.st.warps[w].regs[s].val);
+            }
+        }
+        self.st.words.values().for_each(add);
+        for w in &self.st.warps {
+            held.insert(w.root.round);
+            for f in &w.frames {
+                if let Frame::Loop {
+                    rounds: Rounds::Term { of, inside, .. } | Rounds::While { of, inside, .. },
+                    ..
+                } = f
+                {
+                    held.extend([*of, inside.round]);
+                    held.extend(inside.loops.iter().map(|l| l.0));
+                }
+            }
+        }
+        for b in &self.st.bars {
+            held.extend(b.terms.keys());
+        }
+        // And all that they are made of.
+        let mut open: Vec<TermId> = held.iter().copied().collect();
+        while let Some(t) = open.pop() {
+            let mut add = |t: TermId| {
+                if held.insert(t) {
+                    open.push(t);
+                }
+            };
+            let node = self.env.terms.node(t);
+            match node {
+                Node::Loop { count, around, .. } => {
+                    add(count);
+                    add(around);
+                }
+                Node::Round { around, of, .. } => {
+                    add(around);
+                    add(of);
+                }
+                Node::Counter { of, .. } => add(of),
+                _ => operands(&node, &mut |a| match a {
+                    Arg::Num(_) => {}
+                    Arg::Sym(Sym { term, .. }) | Arg::Pred { term, .. } => add(*term),
+                }),
+            }
+        }
+        held
+    }
+
+    /// Forgets how very deep terms came about.
+    fn shorten(&mut self) {
+        let deep = |w: &Self, t: TermId| w.env.terms.depth(t) > DEEP;
+        let mut new: HashMap<TermId, TermId> = HashMap::new();
+        for w in 0..self.st.warps.len() {
+            for s in self.live_slots(w) {
+                if let Val::Sym(Sym { term, .. }) = self.st.warps[w].regs[s].val
+                    && deep(self, term)
+                    && !new.contains_key(&term)
+                {
+                    let range = self.env.terms.range_of(&self.st.decided, term);
+                    let fresh = self.fresh(0).term;
+                    self.st.decided.ranges.insert(fresh, range);
+                    new.insert(term, fresh);
+                }
+            }
+        }
+        if new.is_empty() {
+            return;
+        }
+        let change = |v: &mut Val| {
+            if let Val::Sym(s) = v
+                && let Some(&t) = new.get(&s.term)
+            {
+                s.term = t;
+            }
+        };
+        for w in &mut self.st.warps {
+            w.regs.iter_mut().for_each(|r| change(&mut r.val));
+        }
+        self.st.words.values_mut().for_each(change);
+    }
+
+    /// Forgets what was decided of terms that nobody can ask about again.
+    fn forget_decisions(&mut self) {
+        let held = self.held();
+        let first = first_rounds(self, &held);
+        let terms = &self.env.terms;
+        let keeps = |t: TermId| {
+            if terms.is_fixed(t) || held.contains(&t) {
+                return true;
+            }
+            match terms.node(t) {
+                // A loop that others may still come to.
+                Node::Loop { around, .. } => match terms.node(around) {
+                    Node::Outside => true,
+                    Node::Round { around, of, round } => {
+                        first.get(&(around, of)).is_some_and(|&f| round >= f)
+                    }
+                    _ => false,
+                },
+                Node::Less(a, b) | Node::Equal(a, b) => [a, b].iter().all(|a| match a {
+                    Arg::Num(_) => true,
+                    Arg::Sym(Sym { term, .. }) | Arg::Pred { term, .. } => {
+                        held.contains(term) || terms.is_fixed(*term)
+                    }
+                }),
+                _ => false,
+            }
+        };
+        self.st.decided.ranges.retain(|t, _| keeps(*t));
+        self.st.decided.truths.retain(|t, _| keeps(*t));
+    }
+
+    /// The same for states that are the same.
+    pub(super) fn key(&self) -> u128 {
+        let held = self.held();
+        let mut names = Names {
+            world: self,
+            fresh: HashMap::new(),
+            first: first_rounds(self, &held),
+            memo: HashMap::new(),
+        };
+        let mut key = Key::new();
+        for w in 0..self.st.warps.len() {
+            self.warp_key(w, &mut names, &mut key);
+        }
+        for b in &self.st.bars {
+            for x in [
+                u64::from(b.count),
+                u64::from(b.arrivals),
+                b.bytes as u64,
+                u64::from(b.phase & 1),
+                u64::from(b.fenced),
+                u64::from(b.init.is_some()),
+            ] {
+                key.add(x);
+            }
+            for (&term, &n) in &b.terms {
+                let name = names.of(term);
+                [name, n as u64].into_iter().for_each(|x| key.add(x));
+            }
+            self.phases_key(&b.came, true, &mut key);
+            self.phases_key(&b.done, true, &mut key);
+        }
+        for m in &self.st.meetings {
+            key.add(u64::from(m.came));
+            key.add(u64::from(m.expected));
+            self.phases_key(&m.know, true, &mut key);
+            self.phases_key(&m.done, true, &mut key);
+        }
+        for (&(cta, byte), v) in &self.st.words {
+            key.add(u64::from(cta) << 32 | u64::from(byte));
+            let name = names.val(v);
+            key.add(name);
+        }
+        self.decided_key(&mut names, &mut key);
+        let mut records: Vec<u64> = Vec::new();
+        for (i, _) in self.st.records.live() {
+            records.push(self.record_key(i));
+        }
+        records.sort_unstable();
+        records.into_iter().for_each(|r| key.add(r));
+        key.done()
+    }
+
+    /// Phases that are known, relative to those that are complete.
+    ///
+    /// Of what is handed on, nothing known of a barrier is nothing, however far it is.
+    fn phases_key(&self, k: &Know, handed: bool, key: &mut Key) {
+        let bars = self.st.bars.iter().map(|b| b.phase);
+        let meetings = self.st.meetings.iter().map(|m| m.over);
+        let mut word = 0u64;
+        for (i, (known, complete)) in k.phases.iter().zip(bars.chain(meetings)).enumerate() {
+            let behind = match known {
+                0 if handed => 3,
+                _ => (complete - known).min(2),
+            };
+            word = word << 2 | u64::from(behind);
+            if i % 32 == 31 {
+                key.add(word);
+                word = 0;
+            }
+        }
+        key.add(word);
+    }
+
+    fn warp_key(&self, i: usize, names: &mut Names<'_>, key: &mut Key) {
+        let w = &self.st.warps[i];
+        key.add(u64::from(w.pc) << 32 | u64::from(w.active));
+        key.add(u64::from(w.status == Status::Done));
+        if w.status == Status::Done {
+            return;
+        }
+        let in_meeting = matches!(w.status, Status::Meeting { .. });
+        key.add(u64::from(in_meeting));
+        key.add(u64::from(w.at_cluster.is_some()));
+        let each = 4;
+        let start = i - w.index as usize % each;
+        let end = (start + each).min(self.warps_of(w.cta).end);
+        let least = (start..end)
+            .map(|w| self.st.warps[w].commits)
+            .min()
+            .unwrap_or(0);
+        key.add(u64::from(w.commits - least));
+        key.add(u64::from(w.commits - w.waited));
+        self.phases_key(&w.know.all, false, key);
+        if let Some((lanes, know)) = &w.know.some {
+            key.add(u64::from(*lanes));
+            self.phases_key(know, true, key);
+        }
+        for (lane, groups) in &w.bulk {
+            key.add(u64::from(*lane) << 32 | groups.len() as u64);
+        }
+        key.add(w.copies.len() as u64);
+        for f in &w.frames {
+            match f {
+                Frame::If {
+                    saved,
+                    other,
+                    maybe,
+                    ..
+                } => {
+                    key.add(u64::from(*saved) << 32 | u64::from(*other));
+                    key.add(u64::from(*maybe));
+                }
+                Frame::Elect { saved, .. } => key.add(u64::from(*saved)),
+                Frame::Loop {
+                    saved,
+                    rounds,
+                    maybe,
+                    ..
+                } => {
+                    key.add(u64::from(*saved) << 1 | u64::from(*maybe));
+                    self.rounds_key(rounds, names, key);
+                }
+            }
+        }
+        self.loops_key(&w.root.loops, names, key);
+        for s in self.live_slots(i) {
+            let held = &w.regs[s];
+            key.add((s as u64) << 32 | u64::from(held.lanes));
+            let name = names.val(&held.val);
+            key.add(name);
+        }
+    }
+
+    fn loops_key(&self, loops: &[(TermId, u32)], names: &mut Names<'_>, key: &mut Key) {
+        for &(count, n) in loops {
+            let name = names.of(count);
+            key.add(name);
+            key.add(u64::from(n));
+        }
+    }
+
+    fn rounds_key(&self, rounds: &Rounds, names: &mut Names<'_>, key: &mut Key) {
+        match rounds {
+            Rounds::Known => key.add(1),
+            Rounds::Once => key.add(2),
+            Rounds::Term {
+                of,
+                off,
+                round,
+                inside,
+            } => {
+                let (lo, _) = self.env.terms.range_of(&self.st.decided, *of);
+                let name = names.of(*of);
+                key.add(name);
+                key.add((i64::from(*round) - off - lo) as u64);
+                let name = names.of(inside.round);
+                key.add(name);
+                self.loops_key(&inside.loops, names, key);
+            }
+            Rounds::While { of, inside, .. } => {
+                let name = names.of(*of);
+                key.add(name);
+                let name = names.of(inside.round);
+                key.add(name);
+                self.loops_key(&inside.loops, names, key);
+            }
+        }
+    }
+
+    fn decided_key(&self, names: &mut Names<'_>, key: &mut Key) {
+        let mut list: Vec<[u64; 3]> = Vec::new();
+        for (&t, &(lo, hi)) in &self.st.decided.ranges {
+            let relative = matches!(self.env.terms.node(t), Node::Loop { .. }) && !self.is_ahead(t);
+            let name = names.of(t);
+            // A bound far away bounds nothing.
+            let span = if hi - lo > FAR {
+                u64::MAX
+            } else {
+                (hi - lo) as u64
+            };
+            // Who computes with a count needs it, or what it leaves when divided.
+            let left = match self.env.period {
+                _ if !self.is_asked(t) => 0,
+                0 => lo,
+                period => lo.rem_euclid(period),
+            };
+            list.push(match relative {
+                true => [name, left as u64, span],
+                false => [name, lo as u64, hi as u64],
+            });
+        }
+        for (&t, &yes) in &self.st.decided.truths {
+            let name = names.of(t);
+            list.push([name, u64::from(yes), 1]);
+        }
+        list.sort_unstable();
+        list.into_iter().flatten().for_each(|x| key.add(x));
+    }
+
+    /// Does a warp that is not in a loop ask for its rounds?
+    fn is_asked(&self, t: TermId) -> bool {
+        self.st.warps.iter().any(|w| {
+            let asks =
+                matches!(w.status, Status::Asks(super::term::Question::More { of, .. }) if of == t);
+            let program = &self.env.programs[w.role as usize];
+            asks && !matches!(program.code[w.pc as usize], Code::ForTest { .. })
+        })
+    }
+
+    /// May a warp still come to a loop that it is not in?
+    fn is_ahead(&self, of: TermId) -> bool {
+        let Node::Loop { around, .. } = self.env.terms.node(of) else {
+            return false;
+        };
+        self.st.warps.iter().any(|w| {
+            if w.status == Status::Done {
+                return false;
+            }
+            let inside = w.frames.iter().any(
+                |f| matches!(f, Frame::Loop { rounds: Rounds::Term { of: o, .. }, .. } if *o == of),
+            );
+            if inside {
+                return false;
+            }
+            let code = &self.env.programs[w.role as usize].code;
+            // From here to the end of the round that the loop is in.
+            let end = w.frames.iter().find_map(|f| match f {
+                Frame::Loop {
+                    rounds: Rounds::Term { inside, .. } | Rounds::While { inside, .. },
+                    end,
+                    ..
+                } if inside.round == around => Some(*end as usize),
+                _ => None,
+            });
+            let end = end.unwrap_or(code.len());
+            code[(w.pc as usize + 1).min(end)..end].iter().any(|c| {
+                matches!(
+                    c,
+                    Code::For {
+                        to: warpline_ir::Operand::Reg(_),
+                        ..
+                    }
+                )
+            })
+        })
+    }
+
+    fn record_key(&self, i: u32) -> u64 {
+        let r = self.st.records.get(i);
+        let mut key = Key::new();
+        use super::record::Who;
+        let w = &self.st.warps[r.warp as usize];
+        let pending = w.apart.contains(&i)
+            || w.open.contains(&i)
+            || w.bulk.iter().any(|b| b.1.iter().any(|g| g.contains(&i)))
+            || w.copies.iter().any(|g| g.contains(&i))
+            || self
+                .st
+                .products
+                .iter()
+                .any(|p| p.iter().any(|g| g.1.contains(&i)));
+        // Whose an engine's work was does not matter once it is done.
+        let whose = match r.who {
+            Who::Lanes | Who::Reach | Who::Init => r.warp,
+            _ if pending => r.warp,
+            _ => u32::MAX,
+        };
+        let mut what = vec![
+            u64::from(whose) << 32 | u64::from(r.lanes),
+            u64::from(r.cta) << 32 | u64::from(r.tile),
+            u64::from(r.write) | u64::from(r.atomic) << 1 | u64::from(r.bulk) << 2,
+        ];
+        what.push(match r.who {
+            Who::Lanes => 0,
+            Who::Load { bar, phase } => {
+                let now = self.st.bars[bar as usize].phase;
+                1 | u64::from(bar) << 8 | u64::from((now - phase).min(2)) << 40
+            }
+            Who::Store => 2,
+            Who::Product => 3,
+            Who::Copy => 4,
+            Who::Passed => 5,
+            Who::Init => 6,
+            Who::Reach => 7,
+        });
+        what.push(u64::from(r.epoch == w.epoch && whose != u32::MAX));
+        for x in &r.runs {
+            what.push(u64::from(x.lo) << 32 | u64::from(x.hi));
+            what.push(u64::from(x.lane));
+        }
+        what.into_iter().for_each(|x| key.add(x));
+        // Who knows of it.
+        let mut known = |k: &Know| {
+            let bits = u64::from(k.seen.has(i))
+                | u64::from(k.fenced.has(i)) << 1
+                | u64::from(k.weak.has(i)) << 2;
+            key.add(bits);
+        };
+        for w in &self.st.warps {
+            known(&w.know.all);
+            if let Some((_, k)) = &w.know.some {
+                known(k);
+            }
+        }
+        for b in &self.st.bars {
+            known(&b.came);
+            known(&b.done);
+        }
+        for m in &self.st.meetings {
+            known(&m.know);
+            known(&m.done);
+        }
+        // Where it is waited for.
+        let mut place = |n: u64| key.add(n);
+        place(u64::from(w.apart.contains(&i)));
+        for (_, groups) in &w.bulk {
+            for (back, g) in groups.iter().rev().enumerate() {
+                if g.contains(&i) {
+                    place(back as u64 + 10);
+                }
+            }
+        }
+        for (back, g) in w.copies.iter().rev().enumerate() {
+            if g.contains(&i) {
+                place(back as u64 + 100);
+            }
+        }
+        place(u64::from(w.open.contains(&i)));
+        for list in &self.st.products {
+            for (n, g) in list {
+                if g.contains(&i) {
+                    place(u64::from(w.commits.wrapping_sub(*n)) + 1000);
+                }
+            }
+        }
+        for (b, bar) in self.st.bars.iter().enumerate() {
+            for &(record, phase) in &bar.passed {
+                if record == i {
+                    place((b as u64) << 8 | (i64::from(bar.phase) - phase).min(4) as u64);
+                }
+            }
+        }
+        key.0
+    }
+}
+
+/// Do those of a warp who wait for an mbarrier know that a phase is complete?
+fn knows_phase(w: &Warp, who: Waiters, bar: usize, phase: u32) -> bool {
+    let some = || match &w.know.some {
+        Some((lanes, k)) => w.active & !lanes == 0 && k.phases[bar] >= phase,
+        None => false,
+    };
+    match who {
+        Waiters::Nobody => true,
+        _ if w.know.all.phases[bar] >= phase => true,
+        Waiters::One => some(),
+        Waiters::All => false,
+    }
+}
+
+/// The least round of each loop among terms.
+fn first_rounds(w: &World<'_, '_>, held: &BTreeSet<TermId>) -> BTreeMap<(TermId, TermId), u32> {
+    let mut first: BTreeMap<(TermId, TermId), u32> = BTreeMap::new();
+    for &t in held {
+        if let Node::Round { around, of, round } = w.env.terms.node(t) {
+            let at = first.entry((around, of)).or_insert(round);
+            *at = (*at).min(round);
+        }
+    }
+    first
+}
+
+impl Names<'_> {
+    fn val(&mut self, v: &Val) -> u64 {
+        let mut key = Key::new();
+        match v {
+            Val::Uni(x) => [1, *x].into_iter().for_each(|x| key.add(x)),
+            Val::Lanes(x) => {
+                key.add(2);
+                x.iter().for_each(|&x| key.add(x));
+            }
+            Val::Sym(s) => {
+                let name = self.of(s.term);
+                [3, name, s.off as u64].into_iter().for_each(|x| key.add(x));
+            }
+            Val::Pred { term, not } => {
+                let name = self.of(*term);
+                [4, name, u64::from(*not)]
+                    .into_iter()
+                    .for_each(|x| key.add(x));
+            }
+            Val::Opaque => key.add(5),
+        }
+        key.0
+    }
+
+    fn arg(&mut self, a: &Arg) -> u64 {
+        let v: Val = (*a).into();
+        self.val(&v)
+    }
+
+    fn of(&mut self, t: TermId) -> u64 {
+        if let Some(&n) = self.memo.get(&t) {
+            return n;
+        }
+        let mut key = Key::new();
+        match self.world.env.terms.node(t) {
+            Node::Param(p, _) => [1, u64::from(p)].into_iter().for_each(|x| key.add(x)),
+            Node::Special(name, _) => {
+                key.add(2);
+                name.bytes().for_each(|b| key.add(u64::from(b)));
+            }
+            Node::Fresh(n, least) => {
+                let next = self.fresh.len() as u64;
+                let n = *self.fresh.entry(n).or_insert(next);
+                [3, n, least as u64].into_iter().for_each(|x| key.add(x));
+            }
+            Node::Op(kind, _, args) => {
+                [4, u64::from(kind)].into_iter().for_each(|x| key.add(x));
+                for a in &args {
+                    let n = self.arg(a);
+                    key.add(n);
+                }
+            }
+            Node::Less(a, b) => self.pair(5, &a, &b, &mut key),
+            Node::Equal(a, b) => self.pair(6, &a, &b, &mut key),
+            Node::Both(a, b) => self.pair(7, &a, &b, &mut key),
+            Node::Either(a, b) => self.pair(8, &a, &b, &mut key),
+            Node::Rounds(a, b, c) => {
+                self.pair(9, &a, &b, &mut key);
+                let n = self.arg(&c);
+                key.add(n);
+            }
+            Node::Loop { count, around, n } => {
+                let (c, a) = (self.of(count), self.of(around));
+                [10, c, a, u64::from(n)]
+                    .into_iter()
+                    .for_each(|x| key.add(x));
+            }
+            Node::While(depth) => [11, u64::from(depth)].into_iter().for_each(|x| key.add(x)),
+            Node::Round { around, of, round } => {
+                let first = self.first.get(&(around, of)).copied().unwrap_or(0);
+                let (a, o) = (self.of(around), self.of(of));
+                [12, a, o, u64::from(round.wrapping_sub(first))]
+                    .into_iter()
+                    .for_each(|x| key.add(x));
+            }
+            Node::Outside => key.add(13),
+            Node::Counter { of, round } => {
+                let o = self.of(of);
+                let first = match self.world.env.terms.node(of) {
+                    Node::Loop { around, .. } => self.first.get(&(around, of)).copied(),
+                    _ => None,
+                };
+                let round = round.wrapping_sub(first.unwrap_or(0));
+                [14, o, u64::from(round)]
+                    .into_iter()
+                    .for_each(|x| key.add(x));
+            }
+        }
+        self.memo.insert(t, key.0);
+        key.0
+    }
+
+    fn pair(&mut self, tag: u64, a: &Arg, b: &Arg, key: &mut Key) {
+        let (a, b) = (self.arg(a), self.arg(b));
+        [tag, a, b].into_iter().for_each(|x| key.add(x));
+    }
+}

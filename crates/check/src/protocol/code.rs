@@ -1,0 +1,528 @@
+//! The program of one role, flat: what a warp steps through.
+
+use super::bits::Bits;
+use super::slice::{Slice, tile_of, written};
+use crate::facts::Facts;
+use std::collections::HashMap;
+use warpline_ir::{
+    Access, At, Block, Completion, Effects, Kernel, Loc, Memory, Op, Operand, RegId, Stmt,
+    StmtKind, Sync, Touch, Type,
+};
+
+/// One op that matters.
+pub(super) struct Act<'k> {
+    pub(super) op: &'k Op,
+    pub(super) loc: Loc,
+    /// Registers that it writes and that matter.
+    pub(super) defs: Vec<RegId>,
+    /// Operands it computes with, in order.
+    pub(super) args: Vec<Operand>,
+    /// Does it do nothing but compute?
+    pub(super) pure: bool,
+    /// Ops with the same number compute the same from the same operands.
+    pub(super) kind: u32,
+}
+
+/// One step.
+pub(super) enum Code<'k> {
+    Act(Act<'k>),
+    /// Lanes where the predicate holds go on; the others go to `other`.
+    If {
+        cond: RegId,
+        other: u32,
+        end: u32,
+        /// Registers that both sides write.
+        written: Vec<RegId>,
+        /// Does nothing inside synchronise? Then it need not be known who runs it.
+        quiet: bool,
+    },
+    /// The end of what they run; those who wait for it run what follows, up to `end`.
+    Else {
+        end: u32,
+    },
+    EndIf,
+    /// Sets the counter.
+    For {
+        var: RegId,
+        from: Operand,
+        to: Operand,
+        step: Operand,
+        end: u32,
+        /// Registers that the rounds write.
+        written: Vec<RegId>,
+    },
+    /// Goes on while the counter is below the end.
+    ForTest {
+        var: RegId,
+        to: Operand,
+        end: u32,
+    },
+    ForNext {
+        var: RegId,
+        step: Operand,
+        test: u32,
+    },
+    While {
+        end: u32,
+        written: Vec<RegId>,
+    },
+    WhileTest {
+        cond: RegId,
+        end: u32,
+    },
+    WhileNext {
+        head: u32,
+    },
+    Elect {
+        end: u32,
+    },
+    EndElect,
+    Done,
+}
+
+/// The program of one role.
+pub(super) struct Program<'k> {
+    pub(super) code: Vec<Code<'k>>,
+    pub(super) locs: Vec<Loc>,
+    /// By step: the registers, by slot, whose values are still used.
+    pub(super) live: Vec<Bits>,
+}
+
+/// Does nothing in a block synchronise, count bytes, multiply or end?
+fn is_quiet(block: &Block) -> bool {
+    let mut quiet = true;
+    block.each(&mut |s| {
+        if let StmtKind::Op(op) = &s.kind {
+            let facts = Facts::of(op);
+            let counts =
+                |t: &Touch| matches!(t.completion, Completion::Bytes(_) | Completion::WgmmaGroup);
+            quiet &= facts.syncs.is_empty() && !facts.touches.iter().any(counts);
+        }
+    });
+    quiet
+}
+
+/// Numbers for ops that compute the same.
+#[derive(Default)]
+pub(super) struct Kinds(HashMap<String, u32>);
+
+impl Kinds {
+    fn of(&mut self, op: &Op) -> u32 {
+        let name = without_registers(&format!("{op:?}"));
+        let next = self.0.len() as u32;
+        *self.0.entry(name).or_insert(next)
+    }
+}
+
+/// The text of an op with its registers left out.
+fn without_registers(text: &str) -> String {
+    let mut parts = text.split("RegId(");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        out.push('%');
+        out.push_str(part.trim_start_matches(|c: char| c.is_ascii_digit()));
+    }
+    out
+}
+
+/// The operands of an op, in order, each as often as it is there.
+#[derive(Default)]
+struct Args(Vec<Operand>);
+
+impl Effects for Args {
+    fn def(&mut self, _: RegId) {}
+    fn arg(&mut self, o: Operand, _: Type) {
+        self.0.push(o);
+    }
+    fn touch(&mut self, _: &Touch) {}
+    fn sync(&mut self, _: &Sync) {}
+    fn whole_warp(&mut self) {}
+}
+
+struct Flat<'k, 's> {
+    slice: &'s Slice,
+    kinds: &'s mut Kinds,
+    code: Vec<Code<'k>>,
+    locs: Vec<Loc>,
+}
+
+impl<'k> Flat<'k, '_> {
+    fn push(&mut self, code: Code<'k>, loc: Loc) -> u32 {
+        self.code.push(code);
+        self.locs.push(loc);
+        self.code.len() as u32 - 1
+    }
+
+    fn block(&mut self, block: &'k Block) {
+        for s in &block.0 {
+            self.stmt(s);
+        }
+    }
+
+    /// Do the statements of a block matter?
+    fn matters(&self, block: &Block) -> bool {
+        let mut any = false;
+        block.each(&mut |s| {
+            any |= match &s.kind {
+                StmtKind::Op(op) => self.slice.keeps(&Facts::of(op)),
+                StmtKind::For { var, .. } => self.slice.regs[var.index()],
+                _ => false,
+            };
+        });
+        any
+    }
+
+    fn written(&self, block: &Block) -> Vec<RegId> {
+        let mut regs: Vec<_> = written(block)
+            .into_iter()
+            .filter(|r| self.slice.regs[r.index()])
+            .collect();
+        regs.sort();
+        regs
+    }
+
+    fn stmt(&mut self, s: &'k Stmt) {
+        let here = |code: &Self| code.code.len() as u32;
+        match &s.kind {
+            StmtKind::Op(op) => self.op(op, s.loc),
+            StmtKind::If { cond, then, other } => {
+                if !self.matters(then) && !self.matters(other) {
+                    return;
+                }
+                let start = self.push(Code::Done, s.loc);
+                self.block(then);
+                let middle = self.push(Code::Done, s.loc);
+                self.block(other);
+                let end = self.push(Code::EndIf, s.loc);
+                let mut regs = self.written(then);
+                regs.extend(self.written(other));
+                self.code[start as usize] = Code::If {
+                    cond: *cond,
+                    other: middle + 1,
+                    end,
+                    written: regs,
+                    quiet: is_quiet(then) && is_quiet(other),
+                };
+                self.code[middle as usize] = Code::Else { end };
+            }
+            StmtKind::For {
+                var,
+                from,
+                to,
+                step,
+                body,
+                ..
+            } => {
+                if !self.matters(body) && !self.slice.regs[var.index()] {
+                    return;
+                }
+                let start = self.push(Code::Done, s.loc);
+                let test = self.push(Code::Done, s.loc);
+                self.block(body);
+                let next = Code::ForNext {
+                    var: *var,
+                    step: *step,
+                    test,
+                };
+                self.push(next, s.loc);
+                let end = here(self);
+                self.code[start as usize] = Code::For {
+                    var: *var,
+                    from: *from,
+                    to: *to,
+                    step: *step,
+                    end,
+                    written: self.written(body),
+                };
+                self.code[test as usize] = Code::ForTest {
+                    var: *var,
+                    to: *to,
+                    end,
+                };
+            }
+            StmtKind::While { head, cond, body } => {
+                if !self.matters(head) && !self.matters(body) {
+                    return;
+                }
+                let start = self.push(Code::Done, s.loc);
+                let first = here(self);
+                self.block(head);
+                let test = self.push(Code::Done, s.loc);
+                self.block(body);
+                self.push(Code::WhileNext { head: first }, s.loc);
+                let end = here(self);
+                let mut regs = self.written(head);
+                regs.extend(self.written(body));
+                self.code[start as usize] = Code::While { end, written: regs };
+                self.code[test as usize] = Code::WhileTest { cond: *cond, end };
+            }
+            StmtKind::Elect { body } => {
+                if !self.matters(body) {
+                    return;
+                }
+                let start = self.push(Code::Done, s.loc);
+                self.block(body);
+                let end = self.push(Code::EndElect, s.loc);
+                self.code[start as usize] = Code::Elect { end };
+            }
+        }
+    }
+
+    fn op(&mut self, op: &'k Op, loc: Loc) {
+        let facts = Facts::of(op);
+        if !self.slice.keeps(&facts) {
+            return;
+        }
+        let mut args = Args::default();
+        op.effects(&mut args);
+        let keep = |r: &RegId| self.slice.regs[r.index()];
+        let act = Act {
+            op,
+            loc,
+            defs: facts.defs.iter().copied().filter(keep).collect(),
+            args: args.0,
+            pure: facts.syncs.is_empty() && facts.touches.is_empty(),
+            kind: self.kinds.of(op),
+        };
+        self.push(Code::Act(act), loc);
+    }
+}
+
+impl<'k> Program<'k> {
+    /// What a warp of a role runs: prologue, body, epilogue.
+    pub(super) fn of(kernel: &'k Kernel, role: usize, slice: &Slice, kinds: &mut Kinds) -> Self {
+        let mut flat = Flat {
+            slice,
+            kinds,
+            code: Vec::new(),
+            locs: Vec::new(),
+        };
+        flat.block(&kernel.prologue);
+        flat.block(&kernel.roles[role].body);
+        flat.block(&kernel.epilogue);
+        flat.push(Code::Done, kernel.roles[role].loc);
+        let (slots, _) = slice.slots();
+        let live = live(&flat.code, &slots);
+        Self {
+            code: flat.code,
+            locs: flat.locs,
+            live,
+        }
+    }
+}
+
+/// Who of a warp waits for something.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Waiters {
+    Nobody,
+    /// An elected lane.
+    One,
+    All,
+}
+
+impl Program<'_> {
+    /// By mbarrier array: who of a warp waits for it?
+    pub(super) fn waits(&self, arrays: usize) -> Vec<Waiters> {
+        let mut waits = vec![Waiters::Nobody; arrays];
+        let mut elected = 0;
+        for c in &self.code {
+            match c {
+                Code::Elect { .. } => elected += 1,
+                Code::EndElect => elected -= 1,
+                Code::Act(a) => {
+                    for s in &Facts::of(a.op).syncs {
+                        if let Sync::Wait { bar, .. } | Sync::Test { bar, .. } = s {
+                            let who = if elected > 0 {
+                                Waiters::One
+                            } else {
+                                Waiters::All
+                            };
+                            let w = &mut waits[bar.bar.index()];
+                            *w = (*w).max(who);
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        waits
+    }
+}
+
+/// By tile: the roles that touch its bytes, and those that write them, bit by bit.
+pub(super) fn touchers(kernel: &Kernel, programs: &[Program<'_>]) -> Vec<(u64, u64)> {
+    let mut by_tile = vec![(0, 0); kernel.tiles.len()];
+    each_op(programs, |role, facts| {
+        for t in &facts.touches {
+            if let Some(tile) = tile_of(t) {
+                let at: &mut (u64, u64) = &mut by_tile[tile.index()];
+                at.0 |= role;
+                at.1 |= if t.access == Access::Read { 0 } else { role };
+            }
+        }
+    });
+    // Tiles that share bytes are touched together.
+    let range = |i: usize| kernel.tiles[i].offset..kernel.tiles[i].offset + kernel.tiles[i].bytes();
+    (0..by_tile.len())
+        .map(|i| {
+            let meets = |&j: &usize| range(i).start < range(j).end && range(j).start < range(i).end;
+            (0..by_tile.len())
+                .filter(meets)
+                .fold((0, 0), |a, j| (a.0 | by_tile[j].0, a.1 | by_tile[j].1))
+        })
+        .collect()
+}
+
+/// The roles that use an mbarrier array, bit by bit.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Parties {
+    pub(super) wait: u64,
+    pub(super) arrive: u64,
+}
+
+/// By mbarrier array: who uses it.
+pub(super) fn parties(kernel: &Kernel, programs: &[Program<'_>]) -> Vec<Parties> {
+    let mut by_bar = vec![Parties::default(); kernel.barriers.len()];
+    each_op(programs, |role, facts| {
+        // Who makes an mbarrier need not use it.
+        if facts
+            .syncs
+            .iter()
+            .any(|s| matches!(s, Sync::Init { .. } | Sync::Inval { .. }))
+        {
+            return;
+        }
+        for bar in facts.barriers() {
+            let waits = facts
+                .syncs
+                .iter()
+                .any(|s| matches!(s, Sync::Wait { .. } | Sync::Test { .. }));
+            let at = &mut by_bar[bar.bar.index()];
+            match waits {
+                true => at.wait |= role,
+                false => at.arrive |= role,
+            }
+        }
+    });
+    by_bar
+}
+
+/// The mbarrier arrays that who writes a tile, or arrives at an array, waits for with the same
+/// index before: by tile, and by array.
+pub(super) fn guards(kernel: &Kernel, programs: &[Program<'_>]) -> (Vec<Vec<u32>>, Vec<Vec<u32>>) {
+    let mut waits: Vec<(u64, u32, Operand)> = Vec::new();
+    each_op(programs, |role, facts| {
+        for s in &facts.syncs {
+            if let Sync::Wait { bar, .. } = s {
+                waits.push((role, bar.bar.0, bar.index));
+            }
+        }
+    });
+    let mut of_tile = vec![Vec::new(); kernel.tiles.len()];
+    let mut of_bar = vec![Vec::new(); kernel.barriers.len()];
+    each_op(programs, |role, facts| {
+        let mut guard = |index: Operand, list: &mut Vec<u32>| {
+            let cursor = index.as_reg().is_some();
+            for w in waits
+                .iter()
+                .filter(|w| cursor && w.0 == role && w.2 == index)
+            {
+                if !list.contains(&w.1) {
+                    list.push(w.1);
+                }
+            }
+        };
+        for t in facts.touches.iter().filter(|t| t.access != Access::Read) {
+            let stage = match t.memory {
+                Memory::At(At::Shared(p), _) | Memory::Run(p, _) | Memory::Rows(p, _) => p.stage,
+                Memory::View(v) => v.stage,
+                _ => continue,
+            };
+            if let Some(tile) = tile_of(t) {
+                guard(stage, &mut of_tile[tile.index()]);
+            }
+        }
+        let waits = facts.syncs.iter().any(|s| matches!(s, Sync::Wait { .. }));
+        for bar in facts.barriers().iter().filter(|_| !waits) {
+            guard(bar.index, &mut of_bar[bar.bar.index()]);
+        }
+    });
+    (of_tile, of_bar)
+}
+
+fn each_op(programs: &[Program<'_>], mut f: impl FnMut(u64, &Facts)) {
+    for (i, p) in programs.iter().enumerate() {
+        for c in &p.code {
+            if let Code::Act(a) = c {
+                f(1 << i.min(63), &Facts::of(a.op));
+            }
+        }
+    }
+}
+
+/// By step: the slots that are read before they are written.
+fn live(code: &[Code<'_>], slots: &[u32]) -> Vec<Bits> {
+    let mut live = vec![Bits::default(); code.len()];
+    let slot = |o: &Operand| match o {
+        Operand::Reg(r) if slots[r.index()] != u32::MAX => Some(slots[r.index()]),
+        _ => None,
+    };
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for (i, c) in code.iter().enumerate().rev() {
+            let mut now = Bits::default();
+            let mut after = |j: u32| {
+                if let Some(l) = live.get(j as usize) {
+                    now.join(l);
+                }
+            };
+            let next = i as u32 + 1;
+            match c {
+                Code::If { other, .. } => [next, *other].into_iter().for_each(&mut after),
+                Code::Else { end } => [next, *end].into_iter().for_each(&mut after),
+                Code::ForTest { end, .. } | Code::WhileTest { end, .. } => {
+                    [next, *end].into_iter().for_each(&mut after);
+                }
+                Code::ForNext { test, .. } => after(*test),
+                Code::WhileNext { head } => after(*head),
+                Code::Done => {}
+                _ => after(next),
+            }
+            let (mut defs, mut uses): (Vec<Operand>, Vec<Operand>) = (Vec::new(), Vec::new());
+            match c {
+                Code::Act(a) => {
+                    defs.extend(a.defs.iter().map(|&r| Operand::Reg(r)));
+                    let facts = Facts::of(a.op);
+                    uses.extend(facts.reads.iter().map(|r| r.0));
+                }
+                Code::If { cond, .. } | Code::WhileTest { cond, .. } => uses.push((*cond).into()),
+                Code::For {
+                    var,
+                    from,
+                    to,
+                    step,
+                    ..
+                } => {
+                    defs.push((*var).into());
+                    uses.extend([*from, *to, *step]);
+                }
+                // A counter that must be known is kept with the loop.
+                Code::ForTest { to, .. } => uses.push(*to),
+                Code::ForNext { step, .. } => uses.push(*step),
+                _ => {}
+            }
+            for s in defs.iter().filter_map(slot) {
+                now.remove(s);
+            }
+            for s in uses.iter().filter_map(slot) {
+                now.add(s);
+            }
+            if now != live[i] && !(now.is_empty() && live[i].is_empty()) {
+                live[i] = now;
+                changed = true;
+            }
+        }
+    }
+    live
+}

@@ -1,0 +1,171 @@
+//! The protocol: no deadlock and no race, in any order and for any trip count.
+//!
+//! The roles of one cluster are walked side by side, with what each warp
+//! *knows has happened*: accesses to shared memory, and phases of barriers.
+//! `docs/checker.md` has the argument why one walk stands for all orders, and
+//! why finitely many stand for all trip counts.
+//!
+//! | where | what |
+//! |---|---|
+//! | `slice`, `code` | what of the program matters, as flat steps |
+//! | `value`, `term` | what registers hold; numbers that a launch decides |
+//! | `know`, `bits` | what warps and barriers know |
+//! | `record`, `touch` | accesses, and whether each is ordered after what it conflicts with |
+//! | `act` | barriers, fences, groups |
+//! | `exec`, `step` | ops, and control flow |
+//! | `explore`, `canon` | all decisions, and when two states are the same |
+//! | `finish`, `trace`, `rules` | what is wrong, in words |
+
+mod act;
+mod bits;
+mod canon;
+mod code;
+mod exec;
+mod explore;
+mod finish;
+mod know;
+mod record;
+pub mod rules;
+mod slice;
+mod state;
+mod step;
+mod term;
+mod touch;
+mod trace;
+mod value;
+mod world;
+
+use crate::refusal::Refusal;
+use code::{Kinds, Program};
+use know::{Know, WarpKnow};
+use slice::Slice;
+use state::{Bar, Env, Inside, Meeting, State, Status, Warp};
+use std::collections::BTreeMap;
+use term::{Node, Terms};
+use value::Held;
+use warpline_ir::{Kernel, Loc, Mask, Target};
+
+/// What the walk found, and how far it went.
+pub(crate) struct Walked {
+    pub(crate) refusal: Option<Refusal>,
+    pub(crate) states: u64,
+    pub(crate) steps: u64,
+}
+
+/// Decides the protocol of a kernel whose structure is sound.
+pub(crate) fn judge(kernel: &Kernel, target: &Target) -> Walked {
+    let slice = Slice::of(kernel);
+    let (slots, kept) = slice.slots();
+    let mut kinds = Kinds::default();
+    let programs: Vec<_> = (0..kernel.roles.len())
+        .map(|r| Program::of(kernel, r, &slice, &mut kinds))
+        .collect();
+    let waits = programs
+        .iter()
+        .map(|p| p.waits(kernel.barriers.len()))
+        .collect();
+    let (touchers, parties) = (
+        code::touchers(kernel, &programs),
+        code::parties(kernel, &programs),
+    );
+    let guards = code::guards(kernel, &programs);
+    let mut bars = 0;
+    let first_bar = kernel
+        .barriers
+        .iter()
+        .map(|b| {
+            bars += b.len;
+            bars - b.len
+        })
+        .collect();
+    let env = Env {
+        kernel,
+        target,
+        terms: Terms::default(),
+        programs,
+        slots,
+        kept,
+        numbers: slice.numbers,
+        period: slice.period,
+        words: slice.words,
+        waits,
+        touchers,
+        guards,
+        parties,
+        first_bar,
+        bars,
+        ctas: kernel.cluster_size(),
+        warps: kernel.warps(),
+    };
+    let explored = explore::explore(&env, start(&env));
+    Walked {
+        refusal: explored.refusal,
+        states: explored.states,
+        steps: explored.steps,
+    }
+}
+
+/// Before the first statement.
+fn start(env: &Env<'_>) -> State {
+    let barriers = env.all_barriers();
+    let outside = env.terms.add(Node::Outside);
+    let warp = |i: u32| {
+        let index = i % env.warps;
+        Warp {
+            cta: i / env.warps,
+            index,
+            role: env.kernel.role_of_warp(index).0,
+            pc: 0,
+            active: Mask::MAX,
+            frames: Vec::new(),
+            regs: vec![Held::nothing(); env.kept],
+            status: Status::Ready,
+            know: WarpKnow::new(barriers),
+            apart: Vec::new(),
+            epoch: 0,
+            bulk: Vec::new(),
+            copies: Vec::new(),
+            open: Vec::new(),
+            commits: 0,
+            waited: 0,
+            at_cluster: None,
+            root: Inside {
+                round: outside,
+                loops: Vec::new(),
+            },
+        }
+    };
+    let bar = || Bar {
+        count: 0,
+        arrivals: 0,
+        bytes: 0,
+        copied: false,
+        terms: BTreeMap::new(),
+        phase: 0,
+        init: None,
+        fenced: false,
+        made: Loc::default(),
+        came: Know::new(barriers),
+        done: Know::new(barriers),
+        passed: Vec::new(),
+    };
+    let meeting = || Meeting {
+        came: 0,
+        expected: 0,
+        over: 0,
+        know: Know::new(barriers),
+        done: Know::new(barriers),
+        last: Loc::default(),
+    };
+    State {
+        warps: (0..env.ctas * env.warps).map(warp).collect(),
+        bars: (0..env.ctas * env.bars).map(|_| bar()).collect(),
+        meetings: (0..=env.cluster_meeting()).map(|_| meeting()).collect(),
+        records: record::Records::default(),
+        products: vec![Vec::new(); (env.ctas * env.warps.div_ceil(4)) as usize],
+        words: BTreeMap::new(),
+        decided: term::Decided::default(),
+        trail: trace::Trail::default(),
+        fresh: 0,
+    }
+}

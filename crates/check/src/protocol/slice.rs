@@ -1,0 +1,322 @@
+//! What of a program decides its protocol: synchronisation, accesses to shared
+//! memory, and the registers and branches that these follow from.
+
+use crate::facts::Facts;
+use std::collections::HashSet;
+use warpline_ir::{
+    Access, At, BarRef, Block, Completion, Kernel, Memory, Op, Operand, RegId, Stmt, StmtKind,
+    Sync, TileId, Touch, Type,
+};
+
+/// The registers and statements that matter.
+pub(super) struct Slice {
+    pub(super) regs: Vec<bool>,
+    /// Registers whose value must be a number: stages, parities, barriers.
+    pub(super) numbers: Vec<bool>,
+    /// What numbers computed from a count depend on: it, modulo this. 0: all of it.
+    pub(super) period: i64,
+    /// Tiles whose words are followed: something that matters is read from them.
+    pub(super) words: Vec<bool>,
+}
+
+impl Slice {
+    pub(super) fn of(kernel: &Kernel) -> Self {
+        let mut slice = Self {
+            regs: vec![false; kernel.regs.len()],
+            words: vec![false; kernel.tiles.len()],
+            numbers: vec![false; kernel.regs.len()],
+            period: 0,
+        };
+        let mut stmts = Vec::new();
+        kernel.each_stmt(&mut |_, s| stmts.push(s));
+        let mut ops = Vec::new();
+        for s in &stmts {
+            if let StmtKind::Op(op) = &s.kind {
+                ops.push((op, Facts::of(op)));
+            }
+        }
+        for (_, facts) in &ops {
+            slice.addresses(facts);
+        }
+        loop {
+            let before = slice.size();
+            for (op, facts) in &ops {
+                slice.follow(op, facts);
+            }
+            slice.control(&kernel.prologue);
+            kernel.roles.iter().for_each(|r| {
+                slice.control(&r.body);
+            });
+            slice.control(&kernel.epilogue);
+            if slice.size() == before {
+                let mut counts = vec![false; kernel.regs.len()];
+                for s in &stmts {
+                    if let StmtKind::For { to, .. } = &s.kind
+                        && let Operand::Reg(r) = to
+                    {
+                        counts[r.index()] = true;
+                    }
+                }
+                slice.find_numbers(&ops, &counts);
+                return slice;
+            }
+        }
+    }
+
+    /// Finds what must be a number, and how it depends on counts (which loops run to).
+    fn find_numbers(&mut self, ops: &[(&Op, Facts)], counts: &[bool]) {
+        let mut need = |o: Operand| {
+            if let Operand::Reg(r) = o {
+                self.numbers[r.index()] = true;
+            }
+        };
+        let bar = |b: &BarRef, need: &mut dyn FnMut(Operand)| b.operands(need);
+        for (_, facts) in ops {
+            for s in &facts.syncs {
+                match s {
+                    Sync::Wait { bar: b, parity, .. } => {
+                        bar(b, &mut need);
+                        need(*parity);
+                    }
+                    Sync::Arrive { bar: b, count, .. } => {
+                        bar(b, &mut need);
+                        need(*count);
+                    }
+                    Sync::Init { bar: b, .. }
+                    | Sync::Inval { bar: b }
+                    | Sync::ExpectTx { bar: b, .. }
+                    | Sync::CopyArrive { bar: b, .. }
+                    | Sync::Test { bar: b, .. } => bar(b, &mut need),
+                    _ => {}
+                }
+            }
+            for t in &facts.touches {
+                match t.memory {
+                    Memory::At(At::Shared(p), _) | Memory::Run(p, _) | Memory::Rows(p, _) => {
+                        need(p.stage);
+                        p.peer.into_iter().for_each(&mut need);
+                    }
+                    Memory::View(v) => v.operands(&mut need),
+                    _ => {}
+                }
+                if let Completion::Bytes(b) = &t.completion {
+                    bar(b, &mut need);
+                }
+            }
+        }
+        let is = |n: &[bool], r: &RegId| n[r.index()];
+        loop {
+            let before = self.numbers.iter().filter(|&&x| x).count();
+            for (_, facts) in ops.iter().filter(|(_, f)| f.touches.is_empty()) {
+                if facts.defs.iter().any(|r| is(&self.numbers, r)) {
+                    for &(o, ty) in &facts.reads {
+                        if let (Operand::Reg(r), true) = (o, ty != Type::Pred) {
+                            self.numbers[r.index()] |= !counts[r.index()];
+                        }
+                    }
+                }
+            }
+            if self.numbers.iter().filter(|&&x| x).count() == before {
+                break;
+            }
+        }
+        self.period = self.find_period(ops);
+    }
+
+    /// The product of what numbers are divided by, if a quotient is only ever reduced again.
+    fn find_period(&self, ops: &[(&Op, Facts)]) -> i64 {
+        let mut by: Vec<i64> = Vec::new();
+        let mut add = |n: i64| {
+            if !by.contains(&n) {
+                by.push(n);
+            }
+        };
+        for (op, facts) in ops {
+            if !facts.defs.iter().any(|r| self.numbers[r.index()]) {
+                continue;
+            }
+            let constant = |o: Operand| o.as_imm().map(|x| x as i64);
+            match op {
+                Op::Rem(o) => match constant(o.b) {
+                    Some(n) => add(n),
+                    None => return 0,
+                },
+                Op::And(o) => match constant(o.b).or(constant(o.a)) {
+                    Some(n) if (n + 1) & n == 0 => add(n + 1),
+                    _ => return 0,
+                },
+                Op::Div(o) => match constant(o.b) {
+                    Some(n) if self.is_reduced(o.dst, ops) => add(n),
+                    _ => return 0,
+                },
+                Op::Shr(o) => match constant(o.b) {
+                    Some(n) if n < 31 && self.is_reduced(o.dst, ops) => add(1 << n),
+                    _ => return 0,
+                },
+                _ => {}
+            }
+        }
+        by.into_iter()
+            .try_fold(1i64, |p, n| p.checked_mul(n.max(1)))
+            .filter(|&p| p < 1 << 20)
+            .unwrap_or(0)
+    }
+
+    /// Is a quotient only ever taken modulo something?
+    fn is_reduced(&self, r: RegId, ops: &[(&Op, Facts)]) -> bool {
+        ops.iter().all(|(op, facts)| {
+            let used = facts.named_reads().any(|u| u == r);
+            let matters = facts.defs.iter().any(|d| self.numbers[d.index()])
+                || !facts.touches.is_empty()
+                || !facts.syncs.is_empty();
+            !(used && matters) || matches!(op, Op::And(_) | Op::Rem(_))
+        })
+    }
+
+    fn size(&self) -> usize {
+        let count = |v: &[bool]| v.iter().filter(|&&x| x).count();
+        count(&self.regs) + count(&self.words)
+    }
+
+    fn need(&mut self, o: Operand) {
+        if let Operand::Reg(r) = o {
+            self.regs[r.index()] = true;
+        }
+    }
+
+    /// Where an op synchronises, and what shared memory it touches.
+    fn addresses(&mut self, facts: &Facts) {
+        for s in &facts.syncs {
+            s.operands(&mut |o, _| self.need(o));
+        }
+        for t in facts.touches.iter().filter(|t| is_shared(t)) {
+            t.operands(&mut |o| self.need(o));
+        }
+    }
+
+    /// What a register that matters follows from.
+    fn follow(&mut self, op: &Op, facts: &Facts) {
+        if facts.defs.iter().any(|r| self.regs[r.index()]) {
+            for &(o, _) in &facts.reads {
+                self.need(o);
+            }
+            for t in &facts.touches {
+                if let Some(tile) = tile_of(t).filter(|_| t.access != Access::Write) {
+                    self.words[tile.index()] = true;
+                }
+            }
+        }
+        let stores = facts.touches.iter().filter(|t| t.access == Access::Write);
+        if stores.filter_map(tile_of).any(|t| self.words[t.index()]) {
+            stored(op).for_each(|o| self.need(o));
+        }
+    }
+
+    /// Conditions of statements that matter; says whether any does.
+    fn control(&mut self, block: &Block) -> bool {
+        let mut any = false;
+        for s in &block.0 {
+            any |= self.stmt(s);
+        }
+        any
+    }
+
+    fn stmt(&mut self, s: &Stmt) -> bool {
+        match &s.kind {
+            StmtKind::Op(op) => self.keeps(&Facts::of(op)),
+            StmtKind::If { cond, then, other } => {
+                let any = self.control(then) | self.control(other);
+                if any {
+                    self.need((*cond).into());
+                }
+                any
+            }
+            StmtKind::For {
+                var,
+                from,
+                to,
+                step,
+                body,
+                ..
+            } => {
+                let any = self.control(body) | self.regs[var.index()];
+                if any {
+                    let all = [*from, *to, *step, (*var).into()];
+                    all.into_iter().for_each(|o| self.need(o));
+                }
+                any
+            }
+            StmtKind::While { head, cond, body } => {
+                let any = self.control(head) | self.control(body);
+                if any {
+                    self.need((*cond).into());
+                }
+                any
+            }
+            StmtKind::Elect { body } => self.control(body),
+        }
+    }
+
+    /// Does an op matter?
+    pub(super) fn keeps(&self, facts: &Facts) -> bool {
+        !facts.syncs.is_empty()
+            || facts.touches.iter().any(is_shared)
+            || facts.defs.iter().any(|r| self.regs[r.index()])
+    }
+
+    /// Registers that matter, numbered.
+    pub(super) fn slots(&self) -> (Vec<u32>, usize) {
+        let mut n = 0;
+        let slots = self
+            .regs
+            .iter()
+            .map(|&kept| {
+                let slot = n;
+                n += u32::from(kept);
+                if kept { slot } else { u32::MAX }
+            })
+            .collect();
+        (slots, n as usize)
+    }
+}
+
+fn is_shared(t: &Touch) -> bool {
+    match t.memory {
+        Memory::At(At::Shared(_), _) | Memory::View(_) | Memory::Run(..) | Memory::Rows(..) => true,
+        Memory::At(At::Global { .. }, _)
+        | Memory::Tensor(_)
+        | Memory::Global(..)
+        | Memory::Register(_) => false,
+    }
+}
+
+pub(super) fn tile_of(t: &Touch) -> Option<TileId> {
+    match t.memory {
+        Memory::At(At::Shared(p), _) | Memory::Run(p, _) | Memory::Rows(p, _) => Some(p.tile),
+        Memory::View(v) => Some(v.tile),
+        _ => None,
+    }
+}
+
+/// The words an op stores.
+pub(super) fn stored(op: &Op) -> impl Iterator<Item = Operand> {
+    let words: &[Operand] = match op {
+        Op::Store(s) => &s.src,
+        Op::StoreAsync(s) => &s.src,
+        _ => &[],
+    };
+    words.iter().copied()
+}
+
+/// Registers that statements inside a block write.
+pub(super) fn written(block: &Block) -> HashSet<RegId> {
+    let mut regs = HashSet::new();
+    block.each(&mut |s| match &s.kind {
+        StmtKind::Op(op) => regs.extend(Facts::of(op).defs),
+        StmtKind::For { var, .. } => {
+            regs.insert(*var);
+        }
+        _ => {}
+    });
+    regs
+}

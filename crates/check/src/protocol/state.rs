@@ -1,0 +1,325 @@
+//! The state of a cluster as the walk goes on.
+
+use super::code::{Parties, Program, Waiters};
+use super::know::{Know, WarpKnow};
+use super::record::Records;
+use super::term::{Decided, Question, TermId, Terms};
+use super::trace::Trail;
+use super::value::{Held, Val};
+use std::collections::BTreeMap;
+use warpline_ir::{Kernel, Loc, Mask, Swizzle, Target};
+
+/// What stays the same through a check.
+pub(super) struct Env<'k> {
+    pub(super) kernel: &'k Kernel,
+    #[expect(dead_code)]
+    pub(super) target: &'k Target,
+    pub(super) terms: Terms,
+    pub(super) programs: Vec<Program<'k>>,
+    /// By register: its place among those that matter.
+    pub(super) slots: Vec<u32>,
+    /// How many matter.
+    pub(super) kept: usize,
+    /// By register: must its value be a number?
+    pub(super) numbers: Vec<bool>,
+    /// Numbers computed from a count depend on it modulo this; 0: on all of it.
+    pub(super) period: i64,
+    /// By tile: are its words followed?
+    pub(super) words: Vec<bool>,
+    /// By role and mbarrier array: who of it waits for it?
+    pub(super) waits: Vec<Vec<Waiters>>,
+    /// By tile: the roles that touch its bytes, and those that write them.
+    pub(super) touchers: Vec<(u64, u64)>,
+    /// By tile, and by mbarrier array: what who fills it waits for.
+    pub(super) guards: (Vec<Vec<u32>>, Vec<Vec<u32>>),
+    /// By mbarrier array: who uses it.
+    pub(super) parties: Vec<Parties>,
+    /// By mbarrier array: the number of its first barrier.
+    pub(super) first_bar: Vec<u32>,
+    /// mbarriers of a CTA.
+    pub(super) bars: u32,
+    /// CTAs of the cluster.
+    pub(super) ctas: u32,
+    /// Warps of a CTA.
+    pub(super) warps: u32,
+}
+
+impl Env<'_> {
+    /// The number of the CTA's own barrier among its meetings.
+    pub(super) fn cta_meeting(&self, cta: u32) -> usize {
+        (cta as usize + 1) * (self.kernel.named.len() + 1) - 1
+    }
+
+    pub(super) fn named_meeting(&self, cta: u32, named: usize) -> usize {
+        cta as usize * (self.kernel.named.len() + 1) + named
+    }
+
+    pub(super) fn cluster_meeting(&self) -> usize {
+        self.ctas as usize * (self.kernel.named.len() + 1)
+    }
+
+    /// Barriers and meetings, in the order of [`Know::phases`].
+    pub(super) fn all_barriers(&self) -> usize {
+        self.first_meeting() + self.cluster_meeting() + 1
+    }
+
+    pub(super) fn first_meeting(&self) -> usize {
+        (self.ctas * self.bars) as usize
+    }
+
+    /// An mbarrier's name, as `ring.full[2]`, with its CTA in a cluster.
+    pub(super) fn bar_name(&self, bar: usize) -> String {
+        let (cta, slot) = (bar as u32 / self.bars, bar as u32 % self.bars);
+        let i = self.first_bar.iter().rposition(|&f| f <= slot).unwrap_or(0);
+        let b = &self.kernel.barriers[i];
+        let index = slot - self.first_bar[i];
+        match self.ctas {
+            1 => format!("{}[{index}]", b.name),
+            _ => format!("{}[{index}] of CTA {cta}", b.name),
+        }
+    }
+
+    /// A meeting's name.
+    pub(super) fn meeting_name(&self, i: usize) -> String {
+        let each = self.kernel.named.len() + 1;
+        if i == self.cluster_meeting() {
+            "the cluster's barrier".to_owned()
+        } else if i % each + 1 == each {
+            "the CTA's barrier".to_owned()
+        } else {
+            format!("barrier {}", self.kernel.named[i % each].name)
+        }
+    }
+
+    /// The tile and stage of a byte.
+    pub(super) fn place_name(&self, tile: u32, byte: u32) -> String {
+        let Some(t) = self.kernel.tiles.get(tile as usize) else {
+            return format!("byte {byte}");
+        };
+        let at = byte.saturating_sub(t.offset);
+        let stage = at / t.layout.stage_bytes().max(1);
+        match t.stages {
+            1 => t.name.clone(),
+            _ => format!("{}[{stage}]", t.name),
+        }
+    }
+
+    /// The end of the row, where rows are plain, or else of the stage, that holds a byte.
+    pub(super) fn run_end(&self, byte: u32) -> u32 {
+        let Some(t) = self.kernel.tiles.get(self.tile_at(byte) as usize) else {
+            return byte;
+        };
+        let each = t.layout.stage_bytes().max(1);
+        let stage = t.offset + (byte - t.offset) / each * each;
+        match t.layout.swizzle {
+            Swizzle::None => {
+                let row = t.layout.row_bytes().max(1);
+                stage + ((byte - stage) / row + 1) * row
+            }
+            _ => stage + each,
+        }
+    }
+
+    /// The least value of a parameter.
+    pub(super) fn least(&self, p: warpline_ir::ParamId) -> i64 {
+        self.kernel.param(p).least.min(u64::from(u32::MAX)) as i64
+    }
+
+    /// The tile that holds a byte.
+    pub(super) fn tile_at(&self, byte: u32) -> u32 {
+        let holds = |t: &warpline_ir::Tile| (t.offset..t.offset + t.bytes()).contains(&byte);
+        self.kernel
+            .tiles
+            .iter()
+            .position(holds)
+            .map_or(u32::MAX, |i| i as u32)
+    }
+}
+
+/// An mbarrier.
+#[derive(Clone, Debug)]
+pub(super) struct Bar {
+    /// The arrivals a phase expects; 0: it has no init yet.
+    pub(super) count: u32,
+    /// Arrivals that the phase lacks.
+    pub(super) arrivals: u32,
+    /// Bytes that the phase lacks.
+    pub(super) bytes: i64,
+    /// Bytes that a launch decides: each expected so often more than delivered.
+    pub(super) terms: BTreeMap<TermId, i64>,
+    /// Do copies count in the current phase?
+    pub(super) copied: bool,
+    /// Phases that are complete.
+    pub(super) phase: u32,
+    /// The record of its init, and whether a fence followed.
+    pub(super) init: Option<u32>,
+    pub(super) fenced: bool,
+    /// Where it was made.
+    pub(super) made: Loc,
+    pub(super) came: Know,
+    pub(super) done: Know,
+    /// Waits that saw a phase complete: their records, and the phase.
+    pub(super) passed: Vec<(u32, i64)>,
+}
+
+/// A barrier of threads.
+#[derive(Clone, Debug)]
+pub(super) struct Meeting {
+    /// Threads that came, and that are expected; 0: nobody came yet.
+    pub(super) came: u32,
+    pub(super) expected: u32,
+    /// Meetings that are over.
+    pub(super) over: u32,
+    pub(super) know: Know,
+    pub(super) done: Know,
+    /// The last that came.
+    pub(super) last: Loc,
+}
+
+/// A statement that a warp is inside of.
+#[derive(Clone, Debug)]
+pub(super) enum Frame {
+    If {
+        saved: Mask,
+        /// Lanes that have yet to run the other side.
+        other: Mask,
+        end: u32,
+        /// Is it unknown which lanes run it?
+        maybe: bool,
+    },
+    Elect {
+        saved: Mask,
+        end: u32,
+    },
+    Loop {
+        saved: Mask,
+        end: u32,
+        /// The counter, if it has one.
+        var: Option<warpline_ir::RegId>,
+        rounds: Rounds,
+        /// Is it unknown which lanes run it?
+        maybe: bool,
+    },
+}
+
+/// How a loop is counted.
+#[derive(Clone, Debug)]
+pub(super) enum Rounds {
+    /// The numbers are known.
+    Known,
+    /// It goes on while `round < of + off`.
+    Term {
+        of: TermId,
+        off: i64,
+        round: u32,
+        inside: Inside,
+    },
+    /// A `while`.
+    While {
+        of: TermId,
+        round: u32,
+        inside: Inside,
+    },
+    /// Nobody knows; it is run once.
+    Once,
+}
+
+/// Inside a round: which round it is, and the loops over a count that it has run so far.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Inside {
+    pub(super) round: TermId,
+    pub(super) loops: Vec<(TermId, u32)>,
+}
+
+/// Why a warp does not go on.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Status {
+    Ready,
+    /// It waits for a phase of an mbarrier.
+    Bar {
+        bar: usize,
+        phase: i64,
+    },
+    /// It waits at a meeting that it has come to.
+    Meeting {
+        meeting: usize,
+        number: u32,
+    },
+    /// It waits for the other warps of its warpgroup to issue a product.
+    Products,
+    /// What it does next must be decided.
+    Asks(Question),
+    Done,
+}
+
+/// One warp.
+#[derive(Clone, Debug)]
+pub(super) struct Warp {
+    pub(super) cta: u32,
+    /// In the CTA.
+    pub(super) index: u32,
+    pub(super) role: u32,
+    pub(super) pc: u32,
+    pub(super) active: Mask,
+    pub(super) frames: Vec<Frame>,
+    pub(super) regs: Vec<Held>,
+    pub(super) status: Status,
+    pub(super) know: WarpKnow,
+    /// Its own accesses since its lanes last met.
+    pub(super) apart: Vec<u32>,
+    /// Changes whenever it passes on or takes in what is known.
+    pub(super) epoch: u32,
+    /// Bulk groups: the lane, the records; the last is open.
+    pub(super) bulk: Vec<(u32, Vec<Vec<u32>>)>,
+    /// Groups of copies of its lanes: closed ones, and what is open.
+    pub(super) copies: Vec<Vec<u32>>,
+    /// Products since the last commit, and groups committed.
+    pub(super) open: Vec<u32>,
+    pub(super) commits: u32,
+    pub(super) waited: u32,
+    /// At the cluster's barrier: the meeting it has arrived at.
+    pub(super) at_cluster: Option<u32>,
+    /// Outside of all loops.
+    pub(super) root: Inside,
+}
+
+impl Warp {
+    /// Is it unknown which lanes run what it does now?
+    pub(super) fn maybe(&self) -> bool {
+        self.frames.iter().any(|f| {
+            matches!(
+                f,
+                Frame::If { maybe: true, .. } | Frame::Loop { maybe: true, .. }
+            )
+        })
+    }
+
+    /// The round it is in.
+    pub(super) fn inside(&mut self) -> &mut Inside {
+        let found = self.frames.iter_mut().rev().find_map(|f| match f {
+            Frame::Loop {
+                rounds: Rounds::Term { inside, .. } | Rounds::While { inside, .. },
+                ..
+            } => Some(inside),
+            _ => None,
+        });
+        found.unwrap_or(&mut self.root)
+    }
+}
+
+/// A cluster in the middle of the walk.
+#[derive(Clone)]
+pub(super) struct State {
+    pub(super) warps: Vec<Warp>,
+    pub(super) bars: Vec<Bar>,
+    pub(super) meetings: Vec<Meeting>,
+    pub(super) records: Records,
+    /// By warpgroup: committed groups that not all its warps have waited for.
+    pub(super) products: Vec<Vec<(u32, Vec<u32>)>>,
+    /// Words of shared memory that are followed.
+    pub(super) words: BTreeMap<(u32, u32), Val>,
+    pub(super) decided: Decided,
+    pub(super) trail: Trail,
+    /// Values that anything could be, so far.
+    pub(super) fresh: u32,
+}

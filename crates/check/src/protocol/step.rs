@@ -1,0 +1,542 @@
+//! Control flow: one warp, as far as it gets.
+
+use super::act::lanes_of;
+use super::code::Code;
+use super::exec::Ran;
+use super::state::{Frame, Inside, Rounds, Status};
+use super::term::{Arg, Node, Question, Sym, TermId};
+use super::value::Val;
+use super::world::{Stop, World};
+use warpline_ir::{Machine, Mask, Operand, RegId, Type};
+
+/// Which lanes go on.
+enum Goes {
+    Lanes(Mask),
+    Asks(Question),
+    Unknown,
+}
+
+impl<'k> World<'_, 'k> {
+    /// Walks a warp until it waits, asks or ends; says whether it moved.
+    pub(super) fn walk(&mut self, warp: usize) -> Result<bool, Stop> {
+        self.cur = warp;
+        if !self.may_move() {
+            return Ok(false);
+        }
+        let mut moved = false;
+        loop {
+            if self.st.warps[warp].status == Status::Done {
+                return Ok(moved);
+            }
+            let next = self.step()?;
+            if !next {
+                return Ok(moved);
+            }
+            moved = true;
+        }
+    }
+
+    /// Could what the warp waits for have come?
+    fn may_move(&self) -> bool {
+        match self.st.warps[self.cur].status {
+            Status::Done => false,
+            Status::Bar { bar, phase } => i64::from(self.st.bars[bar].phase) > phase,
+            Status::Meeting { meeting, number } => self.st.meetings[meeting].over != number,
+            Status::Asks(q) => self.answer(q).is_some(),
+            Status::Ready | Status::Products => true,
+        }
+    }
+
+    /// Is a question decided?
+    pub(super) fn answer(&self, q: Question) -> Option<bool> {
+        match q {
+            Question::Is(term) => {
+                let p = Arg::Pred { term, not: false };
+                self.env.terms.truth(&self.st.decided, p).ok()
+            }
+            Question::More { of, than } => {
+                let (lo, hi) = self.env.terms.range_of(&self.st.decided, of);
+                match () {
+                    _ if lo > than => Some(true),
+                    _ if hi <= than => Some(false),
+                    _ => None,
+                }
+            }
+        }
+    }
+
+    fn asks(&mut self, q: Question) -> bool {
+        self.st.warps[self.cur].status = Status::Asks(q);
+        false
+    }
+
+    fn go(&mut self, pc: u32) -> bool {
+        let w = &mut self.st.warps[self.cur];
+        w.pc = pc;
+        if w.status != Status::Done {
+            w.status = Status::Ready;
+        }
+        true
+    }
+
+    /// One step; says whether the warp moved.
+    fn step(&mut self) -> Result<bool, Stop> {
+        let env = self.env;
+        let w = &self.st.warps[self.cur];
+        let (pc, role) = (w.pc, w.role as usize);
+        let program = &env.programs[role];
+        self.loc = program.locs[pc as usize];
+        Ok(match &program.code[pc as usize] {
+            Code::Act(a) => match self.run(a)? {
+                Ran::Next => {
+                    let done = self.st.warps[self.cur].status == Status::Done;
+                    if done {
+                        self.end();
+                    }
+                    self.go(pc + 1)
+                }
+                Ran::Blocked => false,
+                Ran::Asks(q) => self.asks(q),
+            },
+            Code::If {
+                cond,
+                other,
+                end,
+                quiet,
+                ..
+            } => match self.holds(*cond) {
+                Goes::Asks(_) if *quiet => self.branch(Goes::Unknown, pc, *other, *end),
+                Goes::Asks(q) => self.asks(q),
+                goes => self.branch(goes, pc, *other, *end),
+            },
+            Code::Else { end } => {
+                let w = &mut self.st.warps[self.cur];
+                let to = match w.frames.last_mut() {
+                    Some(Frame::If { other, .. }) if *other != 0 => {
+                        w.active = std::mem::take(other);
+                        pc + 1
+                    }
+                    _ => *end,
+                };
+                self.blur(*end);
+                self.go(to)
+            }
+            Code::EndIf | Code::EndElect => {
+                self.blur(pc);
+                self.pop();
+                self.go(pc + 1)
+            }
+            Code::Elect { end } => {
+                let w = &mut self.st.warps[self.cur];
+                let saved = w.active;
+                w.frames.push(Frame::Elect { saved, end: *end });
+                w.active = saved & saved.wrapping_neg();
+                self.go(pc + 1)
+            }
+            Code::For {
+                var,
+                from,
+                to,
+                step,
+                end,
+                written,
+            } => self.start_for(*var, [*from, *to, *step], *end, written, pc),
+            Code::ForTest { var, to, end } => return self.test_for(*var, *to, *end, pc),
+            Code::ForNext { var, step, test } => self.next_for(*var, *step, *test, pc),
+            Code::While { end, .. } => {
+                let depth = self.depth();
+                let of = env.terms.add(Node::While(depth));
+                let inside = self.round(of, 0);
+                let rounds = Rounds::While {
+                    of,
+                    round: 0,
+                    inside,
+                };
+                self.enter(*end, None, rounds, false);
+                self.go(pc + 1)
+            }
+            Code::WhileTest { cond, end } => match self.holds(*cond) {
+                Goes::Asks(q) => self.asks(q),
+                Goes::Lanes(0) => {
+                    self.pop();
+                    self.go(*end)
+                }
+                Goes::Lanes(lanes) => {
+                    self.st.warps[self.cur].active = lanes;
+                    self.go(pc + 1)
+                }
+                Goes::Unknown => {
+                    self.once(*end);
+                    self.go(pc + 1)
+                }
+            },
+            Code::WhileNext { head } => {
+                let to = self.next_round(*head, pc + 1);
+                self.go(to)
+            }
+            Code::Done => {
+                self.end();
+                true
+            }
+        })
+    }
+
+    /// The warp ends; those who wait for its CTA or cluster wait for one warp fewer.
+    fn end(&mut self) {
+        self.st.warps[self.cur].status = Status::Done;
+        self.st.warps[self.cur].frames.clear();
+        let cta = self.st.warps[self.cur].cta;
+        for meeting in [self.env.cta_meeting(cta), self.env.cluster_meeting()] {
+            let warps = match meeting == self.env.cluster_meeting() {
+                true => 0..self.st.warps.len(),
+                false => self.warps_of(cta),
+            };
+            let live = warps.filter(|&w| self.st.warps[w].status != Status::Done);
+            let live = 32 * live.count() as u32;
+            let m = &mut self.st.meetings[meeting];
+            if m.came > 0 {
+                m.expected = live;
+                self.end_meeting(meeting);
+            }
+        }
+    }
+
+    fn holds(&self, cond: RegId) -> Goes {
+        let active = self.active();
+        match self.val(Operand::Reg(cond)) {
+            Val::Uni(0) => Goes::Lanes(0),
+            Val::Uni(_) => Goes::Lanes(active),
+            Val::Lanes(x) => {
+                Goes::Lanes(lanes_of(active).fold(0, |m, l| m | Mask::from(x[l] != 0) << l))
+            }
+            Val::Opaque => Goes::Unknown,
+            known => {
+                let p = known.arg().unwrap_or(Arg::Num(0));
+                match self.env.terms.truth(&self.st.decided, p) {
+                    Ok(true) => Goes::Lanes(active),
+                    Ok(false) => Goes::Lanes(0),
+                    Err(q) => Goes::Asks(q),
+                }
+            }
+        }
+    }
+
+    fn branch(&mut self, goes: Goes, pc: u32, other: u32, end: u32) -> bool {
+        let w = &mut self.st.warps[self.cur];
+        let saved = w.active;
+        let (then, rest, maybe) = match goes {
+            Goes::Lanes(m) => (m, saved & !m, false),
+            _ => (saved, saved, true),
+        };
+        let frame = |other| Frame::If {
+            saved,
+            other,
+            end,
+            maybe,
+        };
+        let to = match then {
+            0 => {
+                w.frames.push(frame(0));
+                w.active = rest;
+                other
+            }
+            _ => {
+                w.frames.push(frame(rest));
+                w.active = then;
+                pc + 1
+            }
+        };
+        self.go(to)
+    }
+
+    /// Where it is unknown which lanes ran a branch, so are the registers it wrote.
+    fn blur(&mut self, end: u32) {
+        let w = &self.st.warps[self.cur];
+        let Some(Frame::If { maybe: true, .. }) = w.frames.last() else {
+            return;
+        };
+        let program = &self.env.programs[w.role as usize];
+        let found = program.code[..end as usize]
+            .iter()
+            .rev()
+            .find_map(|c| match c {
+                Code::If {
+                    end: e, written, ..
+                } if *e == end => Some(written),
+                _ => None,
+            });
+        for &r in found.into_iter().flatten() {
+            self.put(r, Val::Opaque);
+        }
+    }
+
+    fn pop(&mut self) {
+        let w = &mut self.st.warps[self.cur];
+        if let Some(f) = w.frames.pop() {
+            w.active = match f {
+                Frame::If { saved, .. }
+                | Frame::Elect { saved, .. }
+                | Frame::Loop { saved, .. } => saved,
+            };
+        }
+    }
+
+    fn enter(&mut self, end: u32, var: Option<RegId>, rounds: Rounds, maybe: bool) {
+        let w = &mut self.st.warps[self.cur];
+        let saved = w.active;
+        w.frames.push(Frame::Loop {
+            saved,
+            end,
+            var,
+            rounds,
+            maybe,
+        });
+    }
+
+    /// How many loops are around.
+    fn depth(&self) -> u32 {
+        let w = &self.st.warps[self.cur];
+        let loops = w.frames.iter().filter(|f| {
+            matches!(
+                f,
+                Frame::Loop {
+                    rounds: Rounds::Term { .. } | Rounds::While { .. },
+                    ..
+                }
+            )
+        });
+        loops.count() as u32
+    }
+
+    fn round(&mut self, of: TermId, round: u32) -> Inside {
+        let around = self.st.warps[self.cur].inside().round;
+        Inside {
+            round: self.env.terms.add(Node::Round { around, of, round }),
+            loops: Vec::new(),
+        }
+    }
+
+    fn start_for(
+        &mut self,
+        var: RegId,
+        [from, to, step]: [Operand; 3],
+        end: u32,
+        written: &[RegId],
+        pc: u32,
+    ) -> bool {
+        let vals = [from, to, step].map(|o| self.val(o));
+        if vals.iter().all(|v| v.numbers().is_some()) {
+            self.put(var, vals[0].clone());
+            self.enter(end, Some(var), Rounds::Known, false);
+            return self.go(pc + 1);
+        }
+        let [Some(f), Some(t), Some(s)] = [&vals[0], &vals[1], &vals[2]].map(|v| v.arg()) else {
+            // Each lane counts for itself, and nobody knows how far.
+            for &r in written.iter().chain([&var]) {
+                self.put(r, Val::Opaque);
+            }
+            self.enter(end, Some(var), Rounds::Once, true);
+            return self.go(pc + 2);
+        };
+        let (count, off) = self.count(f, t, s);
+        let inside = self.st.warps[self.cur].inside();
+        let around = inside.round;
+        let n = match inside.loops.iter_mut().find(|l| l.0 == count) {
+            Some(l) => {
+                l.1 += 1;
+                l.1
+            }
+            None => {
+                inside.loops.push((count, 0));
+                0
+            }
+        };
+        let of = self.env.terms.add(Node::Loop { count, around, n });
+        let rounds = Rounds::Term {
+            of,
+            off,
+            round: 0,
+            inside: Inside {
+                round: around,
+                loops: Vec::new(),
+            },
+        };
+        self.enter(end, Some(var), rounds, false);
+        self.go(pc + 1)
+    }
+
+    /// Rounds from, to, by: a term and a constant.
+    fn count(&self, from: Arg, to: Arg, step: Arg) -> (TermId, i64) {
+        match (from, to, step) {
+            (Arg::Num(f), Arg::Sym(t), Arg::Num(1)) => (t.term, t.off - f),
+            _ => (self.env.terms.add(Node::Rounds(from, to, step)), 0),
+        }
+    }
+
+    fn test_for(&mut self, var: RegId, to: Operand, end: u32, pc: u32) -> Result<bool, Stop> {
+        let w = &self.st.warps[self.cur];
+        let Some(Frame::Loop { rounds, .. }) = w.frames.last() else {
+            return Ok(self.go(end));
+        };
+        match rounds.clone() {
+            Rounds::Known => {
+                let signed = self.env.kernel.ty(var) == Type::I32;
+                let (now, last) = (
+                    self.known(var.into(), "its counter")?,
+                    self.known(to, "its end")?,
+                );
+                let below = |l: usize| match signed {
+                    true => (now[l] as i32) < last[l] as i32,
+                    false => (now[l] as u32) < last[l] as u32,
+                };
+                let lanes = lanes_of(self.active()).fold(0, |m, l| m | Mask::from(below(l)) << l);
+                if lanes == 0 {
+                    self.pop();
+                    return Ok(self.go(end));
+                }
+                self.st.warps[self.cur].active = lanes;
+                Ok(self.go(pc + 1))
+            }
+            Rounds::Term { of, off, round, .. } => {
+                let q = Question::More {
+                    of,
+                    than: i64::from(round) - off,
+                };
+                match self.answer(q) {
+                    None => Ok(self.asks(q)),
+                    Some(false) => {
+                        self.pop();
+                        Ok(self.go(end))
+                    }
+                    Some(true) => {
+                        self.set_counter(var, of, round, pc);
+                        Ok(self.go(pc + 1))
+                    }
+                }
+            }
+            Rounds::While { .. } | Rounds::Once => {
+                self.pop();
+                Ok(self.go(end))
+            }
+        }
+    }
+
+    /// Sets the counter of a round that a launch decides, and begins the round.
+    fn set_counter(&mut self, var: RegId, of: TermId, round: u32, test: u32) {
+        let program = &self.env.programs[self.st.warps[self.cur].role as usize];
+        let Code::For { from, step, .. } = program.code[test as usize - 1] else {
+            return;
+        };
+        let val = match (self.val(from).arg(), self.val(step).arg()) {
+            (Some(Arg::Num(f)), Some(Arg::Num(s))) => Val::Uni((f + i64::from(round) * s) as u64),
+            (Some(Arg::Sym(f)), Some(Arg::Num(s))) => Val::Sym(Sym {
+                off: f.off + i64::from(round) * s,
+                ..f
+            }),
+            _ => Val::Sym(Sym {
+                term: self.env.terms.add(Node::Counter { of, round }),
+                off: 0,
+            }),
+        };
+        self.put(var, val);
+        let around = match self.env.terms.node(of) {
+            Node::Loop { around, .. } => around,
+            _ => of,
+        };
+        let term = self.env.terms.add(Node::Round { around, of, round });
+        if let Some(Frame::Loop {
+            rounds: Rounds::Term { inside, .. },
+            ..
+        }) = self.st.warps[self.cur].frames.last_mut()
+        {
+            *inside = Inside {
+                round: term,
+                loops: Vec::new(),
+            };
+        }
+    }
+
+    fn next_for(&mut self, var: RegId, step: Operand, test: u32, pc: u32) -> bool {
+        let known = matches!(
+            self.st.warps[self.cur].frames.last(),
+            Some(Frame::Loop {
+                rounds: Rounds::Known,
+                ..
+            })
+        );
+        if known {
+            let (a, b) = (self.val(var.into()).numbers(), self.val(step).numbers());
+            if let (Some(a), Some(b)) = (a, b) {
+                let sum =
+                    std::array::from_fn(|l| u64::from((a[l] as u32).wrapping_add(b[l] as u32)));
+                let val = Val::of(&sum, self.active());
+                self.put(var, val);
+            }
+            return self.go(test);
+        }
+        let to = self.next_round(test, pc + 1);
+        self.go(to)
+    }
+
+    /// Begins the next round of the innermost loop at `head`, or leaves it for `end`.
+    fn next_round(&mut self, head: u32, end: u32) -> u32 {
+        let frames = &mut self.st.warps[self.cur].frames;
+        let (of, next, outer) = match frames.last_mut() {
+            Some(Frame::Loop {
+                rounds: Rounds::Term { round, .. },
+                ..
+            }) => {
+                *round += 1;
+                return head;
+            }
+            Some(Frame::Loop {
+                rounds: Rounds::While { of, round, inside },
+                ..
+            }) => {
+                *round += 1;
+                (*of, *round, inside.round)
+            }
+            _ => {
+                self.pop();
+                return end;
+            }
+        };
+        let around = match self.env.terms.node(outer) {
+            Node::Round { around, .. } => around,
+            _ => outer,
+        };
+        let term = self.env.terms.add(Node::Round {
+            around,
+            of,
+            round: next,
+        });
+        if let Some(Frame::Loop {
+            rounds: Rounds::While { inside, .. },
+            ..
+        }) = self.st.warps[self.cur].frames.last_mut()
+        {
+            *inside = Inside {
+                round: term,
+                loops: Vec::new(),
+            };
+        }
+        head
+    }
+
+    /// A `while` whose lanes decide for themselves: it is run once, perhaps.
+    fn once(&mut self, end: u32) {
+        let program = &self.env.programs[self.st.warps[self.cur].role as usize];
+        let start = program.code[..end as usize]
+            .iter()
+            .rposition(|c| matches!(c, Code::While { end: e, .. } if *e == end));
+        if let Some(Code::While { written, .. }) = start.map(|i| &program.code[i]) {
+            for &r in written {
+                self.put(r, Val::Opaque);
+            }
+        }
+        if let Some(Frame::Loop { rounds, maybe, .. }) = self.st.warps[self.cur].frames.last_mut() {
+            *rounds = Rounds::Once;
+            *maybe = true;
+        }
+    }
+}

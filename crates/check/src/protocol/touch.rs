@@ -1,0 +1,285 @@
+//! Accesses to shared memory: is each ordered after what it conflicts with?
+
+use super::record::{ANY_LANE, Record, Run, Who, overlap, tidy, without};
+use super::rules;
+use super::trace::{Step, What};
+use super::world::{Stop, World};
+use crate::refusal::{Rule, Side};
+use warpline_ir::{Loc, Mask};
+
+/// An access about to be made.
+pub(super) struct Touch {
+    pub(super) who: Who,
+    /// The lanes that make or issue it.
+    pub(super) lanes: Mask,
+    pub(super) runs: Vec<Run>,
+    pub(super) write: bool,
+    pub(super) atomic: bool,
+    pub(super) bulk: bool,
+    pub(super) cta: u32,
+    pub(super) tile: u32,
+}
+
+impl World<'_, '_> {
+    /// Judges an access and notes it; gives its record.
+    pub(super) fn touch(&mut self, mut t: Touch) -> Result<u32, Stop> {
+        tidy(&mut t.runs);
+        let (Some(lo), Some(hi)) = (
+            t.runs.iter().map(|r| r.lo).min(),
+            t.runs.iter().map(|r| r.hi).max(),
+        ) else {
+            return Ok(u32::MAX);
+        };
+        self.judge(&t, lo, hi)?;
+        self.supersede(&t, lo, hi);
+        let warp = &self.st.warps[self.cur];
+        let epoch = warp.epoch;
+        let same = |r: &Record| {
+            r.who == t.who
+                && r.warp == self.cur as u32
+                && r.write == t.write
+                && r.atomic == t.atomic
+                && (r.cta, r.tile, r.epoch) == (t.cta, t.tile, epoch)
+                && (t.who == Who::Lanes || r.lanes == t.lanes)
+        };
+        let found = self
+            .st
+            .records
+            .of(t.cta)
+            .find(|(_, r)| same(r))
+            .map(|r| r.0);
+        if let Some(i) = found {
+            let r = self.st.records.get_mut(i);
+            r.runs.extend(&t.runs);
+            r.lanes |= t.lanes;
+            tidy(&mut r.runs);
+            return Ok(i);
+        }
+        self.trail(What::Touches {
+            tile: t.tile,
+            byte: lo,
+            how: verb(t.who, t.write),
+            cta: t.cta,
+        });
+        let i = self.st.records.add(
+            Record {
+                who: t.who,
+                warp: self.cur as u32,
+                lanes: t.lanes,
+                loc: self.loc,
+                write: t.write,
+                atomic: t.atomic,
+                bulk: t.bulk,
+                cta: t.cta,
+                tile: t.tile,
+                runs: t.runs,
+                epoch,
+                live: true,
+                settled: false,
+            },
+            self.cur as u32 / self.env.warps,
+        );
+        if t.who == Who::Lanes {
+            self.st.warps[self.cur].apart.push(i);
+        }
+        Ok(i)
+    }
+
+    fn judge(&mut self, t: &Touch, lo: u32, hi: u32) -> Result<(), Stop> {
+        let me = self.cur as u32;
+        let know = &self.st.warps[self.cur].know;
+        let mut found = None;
+        for (i, r) in self.st.records.of(t.cta) {
+            let hits = (t.write || r.write)
+                && !(t.atomic && r.atomic)
+                && r.runs.first().is_some_and(|f| f.lo < hi)
+                && r.runs.iter().any(|x| x.hi > lo && x.lo < hi);
+            if !hits {
+                continue;
+            }
+            let own = r.warp == me
+                && (r.who == Who::Lanes
+                    || r.who == Who::Copy && self.st.warps[self.cur].apart.contains(&i));
+            // A lane knows of its own accesses, and all of them once they have met.
+            let knows = |lane: u8, mine: u8| {
+                let lanes = if mine < ANY_LANE { 1 << mine } else { t.lanes };
+                let same = own
+                    && (lane == mine
+                        || lane < ANY_LANE && lanes >> lane & 1 == 1 && mine == ANY_LANE);
+                same || know.seen(lanes, i)
+            };
+            if let Some((x, _)) = overlap(&r.runs, &t.runs, |x, y| !knows(x.lane, y.lane)) {
+                found = Some((i, x.lo, self.unordered(r, t, i)));
+                break;
+            }
+            if t.bulk && !r.bulk {
+                let unfenced = |_: &Run, y: &Run| {
+                    let lanes = if y.lane < ANY_LANE {
+                        1 << y.lane
+                    } else {
+                        t.lanes
+                    };
+                    !know.fenced(lanes, i)
+                };
+                if let Some((x, _)) = overlap(&r.runs, &t.runs, unfenced) {
+                    let rule = if r.write {
+                        &rules::PROXY_WRITE
+                    } else {
+                        &rules::PROXY_READ
+                    };
+                    found = Some((i, x.lo, rule));
+                    break;
+                }
+            }
+        }
+        match found {
+            None => Ok(()),
+            Some((i, byte, rule)) => Err(self.conflict(t, i, byte, rule)),
+        }
+    }
+
+    /// The rule that two unordered accesses break.
+    fn unordered(&self, r: &Record, t: &Touch, i: u32) -> &'static Rule {
+        let know = &self.st.warps[self.cur].know;
+        let remote = r.warp / self.env.warps != self.cur as u32 / self.env.warps;
+        match r.who {
+            _ if know.weak(t.lanes, i) => &rules::SCOPE,
+            Who::Store if t.write => &rules::BULK,
+            Who::Product if t.write => &rules::RELEASE,
+            _ if r.tile != t.tile => &rules::ALIAS,
+            Who::Lanes if r.warp == self.cur as u32 => &rules::LANES,
+            _ if remote && self.is_before_start(t) => &rules::START,
+            _ => &rules::ORDER,
+        }
+    }
+
+    fn is_before_start(&self, t: &Touch) -> bool {
+        let meeting = self.env.first_meeting() + self.env.cluster_meeting();
+        self.st.warps[self.cur].know.phases(t.lanes, meeting) == 0
+    }
+
+    fn conflict(&mut self, t: &Touch, i: u32, byte: u32, rule: &'static Rule) -> Stop {
+        let r = self.st.records.get(i).clone();
+        let place = self.env.place_name(t.tile, byte);
+        let why = match rule.code {
+            "R5.write" | "R5.read" => "no fence.proxy.async of that thread lies between",
+            "R8.scope" => "what orders them reaches its own CTA only",
+            "R15.lanes" => "the lanes do not meet in between (bar.warp.sync)",
+            "R6.bulk" => "no wait of the thread that issued the store lies between",
+            "R7.release" => "no wait that covers the wgmma lies between",
+            _ => "nothing orders the two",
+        };
+        let old = verb(r.who, r.write);
+        let text = format!(
+            "{} {place}, which {} {old}: {why}",
+            verb(t.who, t.write),
+            self.who(r.warp)
+        );
+        let side = Side {
+            text: format!(
+                "{} {old} {}",
+                self.who(r.warp),
+                self.env.place_name(r.tile, byte)
+            ),
+            role: Some(self.role_name(r.warp)),
+            at: self.env.kernel.locs.author(r.loc),
+        };
+        let trace = self.race_trace(&r, t.tile, byte);
+        self.refuse_with(rule, text, vec![side], trace)
+    }
+
+    /// Forgets what later accesses are ordered after in any case, if they are ordered after this
+    /// one: also where it is unknown whether this one takes place, as they must be all the same.
+    fn supersede(&mut self, t: &Touch, lo: u32, hi: u32) {
+        let me = self.cur as u32;
+        let mut gone = Vec::new();
+        for (i, r) in self.st.records.of(t.cta) {
+            let near = r.runs.iter().any(|x| x.hi > lo && x.lo < hi);
+            if !near || t.atomic != r.atomic {
+                continue;
+            }
+            let mine = r.warp == me && r.who == t.who;
+            if t.write && !t.atomic || !r.write && mine && !t.write || t.atomic && mine {
+                gone.push(i);
+            }
+        }
+        for i in gone {
+            let r = self.st.records.get_mut(i);
+            r.runs = without(&r.runs, &t.runs);
+            r.live = !r.runs.is_empty();
+        }
+    }
+
+    /// Notes something that has no bytes: a wait, an init, a reach into a CTA.
+    pub(super) fn note(&mut self, who: Who, lanes: Mask, cta: u32) -> u32 {
+        let i = self.st.records.add(
+            Record {
+                who,
+                warp: self.cur as u32,
+                lanes,
+                loc: self.loc,
+                write: false,
+                atomic: false,
+                bulk: false,
+                cta,
+                tile: u32::MAX,
+                runs: Vec::new(),
+                epoch: 0,
+                live: true,
+                settled: false,
+            },
+            self.cur as u32 / self.env.warps,
+        );
+        self.st.warps[self.cur].apart.push(i);
+        i
+    }
+
+    /// The lanes of a warp meet.
+    pub(super) fn meet(&mut self) {
+        let warp = &mut self.st.warps[self.cur];
+        warp.know.meet();
+        warp.epoch += 1;
+        for i in std::mem::take(&mut warp.apart) {
+            let r = self.st.records.get_mut(i);
+            if r.live && r.warp == self.cur as u32 {
+                r.runs.iter_mut().for_each(|x| x.lane = ANY_LANE);
+                tidy(&mut r.runs);
+                warp.know.all.seen.add(i);
+            }
+        }
+    }
+
+    /// What some lanes hand on: what they know and what they did.
+    pub(super) fn told(&self, lanes: Mask) -> super::know::Know {
+        let warp = &self.st.warps[self.cur];
+        let mut told = warp.know.told(lanes);
+        for &i in &warp.apart {
+            let r = self.st.records.get(i);
+            if r.live && r.lanes & !lanes == 0 {
+                told.seen.add(i);
+            }
+        }
+        told
+    }
+
+    pub(super) fn trail(&mut self, what: What) {
+        let (warp, loc): (u32, Loc) = (self.cur as u32, self.loc);
+        self.st.trail.push(Step { warp, loc, what });
+    }
+}
+
+/// What an access does, in words.
+pub(super) fn verb(who: Who, write: bool) -> &'static str {
+    match (who, write) {
+        (Who::Lanes, true) => "writes",
+        (Who::Lanes, false) => "reads",
+        (Who::Load { .. }, true) => "has a copy fill",
+        (Who::Load { .. }, false) => "has a copy read",
+        (Who::Store, true) => "has a bulk copy write",
+        (Who::Store, false) => "has a bulk store read",
+        (Who::Product, _) => "has a wgmma read",
+        (Who::Copy, true) => "has cp.async fill",
+        (Who::Copy, false) => "has cp.async read",
+        _ => "touches",
+    }
+}

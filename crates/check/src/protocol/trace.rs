@@ -1,0 +1,160 @@
+//! What happened on the way, to be told when something is wrong.
+
+use super::state::Env;
+use crate::refusal::Event;
+use std::rc::Rc;
+use warpline_ir::Loc;
+
+/// One thing that happened.
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    pub(super) warp: u32,
+    pub(super) loc: Loc,
+    pub(super) what: What,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum What {
+    Arrives {
+        bar: usize,
+        phase: u32,
+        times: u32,
+        bytes: i64,
+    },
+    Passes {
+        bar: usize,
+        phase: i64,
+    },
+    Copies {
+        bar: usize,
+        phase: u32,
+        tile: u32,
+        byte: u32,
+    },
+    Touches {
+        tile: u32,
+        byte: u32,
+        how: &'static str,
+        cta: u32,
+    },
+    Comes {
+        meeting: usize,
+        number: u32,
+    },
+    Leaves {
+        meeting: usize,
+        number: u32,
+    },
+    Waits {
+        what: &'static str,
+    },
+    Fences,
+    Decides(Rc<str>),
+}
+
+struct Link {
+    step: Step,
+    before: Option<Rc<Link>>,
+}
+
+/// What happened so far, shared between states that have a past in common.
+#[derive(Clone, Default)]
+pub(super) struct Trail(Option<Rc<Link>>);
+
+impl Drop for Link {
+    // A long list must not be dropped by recursion.
+    fn drop(&mut self) {
+        let mut next = self.before.take();
+        while let Some(link) = next {
+            match Rc::try_unwrap(link) {
+                Ok(mut link) => next = link.before.take(),
+                Err(_) => break,
+            }
+        }
+    }
+}
+
+impl Trail {
+    pub(super) fn push(&mut self, step: Step) {
+        let before = self.0.take();
+        self.0 = Some(Rc::new(Link { step, before }));
+    }
+
+    /// Newest first.
+    pub(super) fn back(&self) -> impl Iterator<Item = &Step> {
+        let mut at = self.0.as_deref();
+        std::iter::from_fn(move || {
+            let link = at?;
+            at = link.before.as_deref();
+            Some(&link.step)
+        })
+    }
+}
+
+impl Step {
+    /// In words.
+    pub(super) fn event(&self, env: &Env<'_>) -> Event {
+        let (cta, index) = (self.warp / env.warps, self.warp % env.warps);
+        let role = &env.kernel.roles[env.kernel.role_of_warp(index).index()].name;
+        let who = match env.ctas {
+            1 => format!("{role}, warp {index}"),
+            _ => format!("{role}, warp {index}, CTA {cta}"),
+        };
+        let bar = |b: usize| env.bar_name(b);
+        let what = match &self.what {
+            What::Arrives {
+                bar: b,
+                phase,
+                times,
+                bytes,
+            } => {
+                let times = match times {
+                    1 => String::new(),
+                    n => format!(" {n} times"),
+                };
+                let bytes = match bytes {
+                    0 => String::new(),
+                    n => format!(", expecting {n} bytes"),
+                };
+                format!("arrives at {}{times}, phase {phase}{bytes}", bar(*b))
+            }
+            What::Passes { bar: b, phase } => format!("sees {} complete, phase {phase}", bar(*b)),
+            What::Copies {
+                bar: b,
+                phase,
+                tile,
+                byte,
+            } => format!(
+                "has {} filled, counted by {}, phase {phase}",
+                env.place_name(*tile, *byte),
+                bar(*b)
+            ),
+            What::Touches {
+                tile,
+                byte,
+                how,
+                cta: at,
+            } => {
+                let place = env.place_name(*tile, *byte);
+                match *at == cta {
+                    true => format!("{how} {place}"),
+                    false => format!("{how} {place} of CTA {at}"),
+                }
+            }
+            What::Comes { meeting, number } => {
+                format!("comes to {}, meeting {number}", env.meeting_name(*meeting))
+            }
+            What::Leaves { meeting, number } => {
+                format!("leaves {}, meeting {number}", env.meeting_name(*meeting))
+            }
+            What::Waits { what } => format!("waits for its {what}"),
+            What::Fences => "runs fence.proxy.async".to_owned(),
+            What::Decides(what) => format!("finds that {what}"),
+        };
+        Event {
+            who,
+            what,
+            at: env.kernel.locs.author(self.loc),
+        }
+    }
+}

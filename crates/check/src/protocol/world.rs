@@ -1,0 +1,234 @@
+//! One walk: the state of a cluster and the warp that runs now.
+
+use super::record::{Record, Who};
+use super::state::{Env, State};
+use super::trace::What;
+use crate::refusal::{Event, Refusal, Rule, Side};
+use warpline_ir::{Fault, FaultKind, Loc};
+
+/// The walk is over: a rule is broken, or something cannot be decided.
+#[derive(Debug)]
+pub(super) struct Stop(pub(super) Box<Refusal>);
+
+/// A state, and who acts on it.
+pub(super) struct World<'e, 'k> {
+    pub(super) env: &'e Env<'k>,
+    pub(super) st: State,
+    /// The warp that acts.
+    pub(super) cur: usize,
+    /// The statement it is at.
+    pub(super) loc: Loc,
+    /// Why it stopped, where only a fault can be said.
+    pub(super) stop: Option<Stop>,
+    /// What an op that loads has found: nothing known, or a followed word.
+    pub(super) loaded: Option<super::value::Val>,
+    /// Did an address of the op follow from nothing known?
+    pub(super) lost: bool,
+    /// The bytes of a copy that a launch decides.
+    pub(super) length: Option<super::term::Sym>,
+    /// Steps walked.
+    pub(super) steps: u64,
+}
+
+impl<'e, 'k> World<'e, 'k> {
+    pub(super) fn new(env: &'e Env<'k>, st: State) -> Self {
+        Self {
+            env,
+            st,
+            cur: 0,
+            loc: Loc::default(),
+            stop: None,
+            loaded: None,
+            lost: false,
+            length: None,
+            steps: 0,
+        }
+    }
+
+    /// The name of a warp's role.
+    pub(super) fn role_name(&self, warp: u32) -> String {
+        let role = self.st.warps[warp as usize].role;
+        self.env.kernel.roles[role as usize].name.clone()
+    }
+
+    /// A warp, as one reads it.
+    pub(super) fn who(&self, warp: u32) -> String {
+        let (cta, index) = (warp / self.env.warps, warp % self.env.warps);
+        let role = self.role_name(warp);
+        match self.env.ctas {
+            1 => format!("{role} (warp {index})"),
+            _ => format!("{role} (warp {index}, CTA {cta})"),
+        }
+    }
+
+    /// A refusal at the statement the warp is at.
+    pub(super) fn refuse_with(
+        &self,
+        rule: &Rule,
+        text: String,
+        others: Vec<Side>,
+        trace: Vec<Event>,
+    ) -> Stop {
+        self.refuse_at(rule, self.cur as u32, self.loc, text, others, trace)
+    }
+
+    pub(super) fn refuse_at(
+        &self,
+        rule: &Rule,
+        warp: u32,
+        loc: Loc,
+        text: String,
+        others: Vec<Side>,
+        trace: Vec<Event>,
+    ) -> Stop {
+        let locs = &self.env.kernel.locs;
+        Stop(Box::new(Refusal {
+            rule: *rule,
+            text: format!("{} {text}", self.who(warp)),
+            role: Some(self.role_name(warp)),
+            at: locs.author(loc),
+            stack: locs.stack(loc).to_vec(),
+            undecided: rule.code.starts_with("U."),
+            others,
+            trace,
+        }))
+    }
+
+    pub(super) fn refuse(&self, rule: &Rule, text: String) -> Stop {
+        self.refuse_with(rule, text, Vec::new(), Vec::new())
+    }
+
+    /// A refusal about an mbarrier, with what happened to it last.
+    pub(super) fn refuse_bar(
+        &self,
+        rule: &Rule,
+        text: String,
+        bar: usize,
+        others: Vec<Side>,
+    ) -> Stop {
+        let trace = self.bar_trace(&[bar]);
+        self.refuse_with(rule, text, others, trace)
+    }
+
+    /// A stop, as a fault that an op can hand through.
+    pub(super) fn fault(&mut self, stop: Stop) -> Fault {
+        let fault = Fault::new(FaultKind::Barrier, stop.0.text.clone());
+        self.stop.get_or_insert(stop);
+        fault
+    }
+
+    /// What a fault of an op's own comes to.
+    pub(super) fn stopped(&mut self, fault: Fault) -> Stop {
+        use super::rules;
+        if let Some(stop) = self.stop.take() {
+            return stop;
+        }
+        let rule = match fault.kind {
+            FaultKind::Convergence => &rules::WHOLE,
+            FaultKind::Barrier => &rules::INIT,
+            _ => &rules::BOUNDS,
+        };
+        self.refuse(rule, fault.text)
+    }
+
+    /// What happened last to some mbarriers, oldest first.
+    pub(super) fn bar_trace(&self, bars: &[usize]) -> Vec<Event> {
+        let about = |w: &What| match w {
+            What::Arrives { bar, .. } | What::Passes { bar, .. } | What::Copies { bar, .. } => {
+                bars.contains(bar)
+            }
+            What::Decides(_) => true,
+            _ => false,
+        };
+        self.events(|s| about(&s.what), 12)
+    }
+
+    /// What two warps did from an access on.
+    pub(super) fn race_trace(&self, r: &Record, tile: u32, byte: u32) -> Vec<Event> {
+        let place = self.env.place_name(tile, byte);
+        let start = self.st.trail.back().position(|s| {
+            s.warp == r.warp
+                && s.loc == r.loc
+                && matches!(s.what, What::Touches { .. } | What::Copies { .. })
+        });
+        let until = start.map_or(64, |n| n + 1);
+        let mut seen = 0;
+        let mut list: Vec<Event> = self
+            .st
+            .trail
+            .back()
+            .take(until)
+            .filter(|s| match &s.what {
+                What::Touches { tile, byte, .. } | What::Copies { tile, byte, .. } => {
+                    self.env.place_name(*tile, *byte) == place
+                }
+                _ => s.warp == r.warp || s.warp == self.cur as u32,
+            })
+            .filter(|_| {
+                seen += 1;
+                seen <= 14
+            })
+            .map(|s| s.event(self.env))
+            .collect();
+        if seen > 14
+            && let Some(n) = start
+        {
+            list.extend(self.st.trail.back().nth(n).map(|s| s.event(self.env)));
+        }
+        list.reverse();
+        list
+    }
+
+    fn events(&self, keep: impl Fn(&super::trace::Step) -> bool, most: usize) -> Vec<Event> {
+        let mut list: Vec<Event> = self
+            .st
+            .trail
+            .back()
+            .filter(|s| keep(s))
+            .take(most)
+            .map(|s| s.event(self.env))
+            .collect();
+        list.reverse();
+        list
+    }
+
+    /// The warps of a CTA.
+    pub(super) fn warps_of(&self, cta: u32) -> std::ops::Range<usize> {
+        let each = self.env.warps as usize;
+        cta as usize * each..(cta as usize + 1) * each
+    }
+
+    /// A record of an engine is known to some lanes.
+    pub(super) fn learn(&mut self, lanes: warpline_ir::Mask, records: &[u32]) {
+        let know = self.st.warps[self.cur].know.of(lanes);
+        for &i in records {
+            know.seen.add(i);
+        }
+    }
+
+    /// Notes that the warp reaches into another CTA.
+    pub(super) fn reach(&mut self, lanes: warpline_ir::Mask, cta: u32) -> Result<(), Stop> {
+        let own = self.st.warps[self.cur].cta;
+        if cta == own {
+            return Ok(());
+        }
+        let meeting = self.env.first_meeting() + self.env.cluster_meeting();
+        if self.st.warps[self.cur].know.phases(lanes, meeting) == 0 {
+            let text = format!(
+                "reaches into CTA {cta}, which may not have started: no cluster barrier lies before"
+            );
+            return Err(self.refuse(&super::rules::START, text));
+        }
+        // Its last reach into that CTA stands for those before.
+        let old = self
+            .st
+            .records
+            .of(cta)
+            .find(|(_, r)| r.who == Who::Reach && r.warp == self.cur as u32);
+        if let Some((i, _)) = old {
+            self.st.records.get_mut(i).live = false;
+        }
+        self.note(Who::Reach, lanes, cta);
+        Ok(())
+    }
+}

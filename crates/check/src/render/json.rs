@@ -1,0 +1,185 @@
+//! The report as a JSON object.
+//!
+//! ```text
+//! { kernel, hash, outcome: "proved" | "refused" | "undecided",
+//!   states, steps, time_s,
+//!   refusals: [{ code, rule, text, undecided, role, at, stack,
+//!                others: [{ text, role, at }],
+//!                trace: [{ who, what, at }] }] }
+//! ```
+//!
+//! `at` is `{ file, line, column }`, or null like `role` where there is none;
+//! `stack` holds all such lines that lead to `at`, innermost first.
+
+use crate::refusal::{Event, Refusal, Side};
+use crate::report::Report;
+use serde::{Serialize, Serializer};
+use warpline_ir::Frame;
+
+#[derive(Serialize)]
+struct ReportView<'r> {
+    kernel: &'r str,
+    hash: &'r str,
+    outcome: &'static str,
+    states: u64,
+    steps: u64,
+    time_s: f64,
+    refusals: &'r [Refusal],
+}
+
+#[derive(Serialize)]
+struct RefusalView<'r> {
+    code: &'static str,
+    rule: &'static str,
+    text: &'r str,
+    undecided: bool,
+    role: Option<&'r str>,
+    at: Option<Place>,
+    stack: Vec<Place>,
+    others: &'r [Side],
+    trace: &'r [Event],
+}
+
+#[derive(Serialize)]
+struct SideView<'r> {
+    text: &'r str,
+    role: Option<&'r str>,
+    at: Option<Place>,
+}
+
+#[derive(Serialize)]
+struct EventView<'r> {
+    who: &'r str,
+    what: &'r str,
+    at: Option<Place>,
+}
+
+/// A line of source as programs read it: `{ file, line, column }`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Place {
+    /// The path as the compiler saw it.
+    pub file: &'static str,
+    /// The line, from 1.
+    pub line: u32,
+    /// The column, from 1.
+    pub column: u32,
+}
+
+impl From<Frame> for Place {
+    fn from(Frame { file, line, column }: Frame) -> Self {
+        Self { file, line, column }
+    }
+}
+
+impl Serialize for Report {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let view = ReportView {
+            kernel: &self.kernel,
+            hash: &self.hash,
+            outcome: self.outcome().name(),
+            states: self.states,
+            steps: self.steps,
+            time_s: self.time.as_secs_f64(),
+            refusals: &self.refusals,
+        };
+        view.serialize(to)
+    }
+}
+
+impl Serialize for Refusal {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let view = RefusalView {
+            code: self.rule.code,
+            rule: self.rule.holds,
+            text: &self.text,
+            undecided: self.undecided,
+            role: self.role.as_deref(),
+            at: self.at.map(Place::from),
+            stack: self.stack.iter().copied().map(Place::from).collect(),
+            others: &self.others,
+            trace: &self.trace,
+        };
+        view.serialize(to)
+    }
+}
+
+impl Serialize for Side {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let view = SideView {
+            text: &self.text,
+            role: self.role.as_deref(),
+            at: self.at.map(Place::from),
+        };
+        view.serialize(to)
+    }
+}
+
+impl Serialize for Event {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let view = EventView {
+            who: &self.who,
+            what: &self.what,
+            at: self.at.map(Place::from),
+        };
+        view.serialize(to)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::refusal::Rule;
+    use serde_json::json;
+    use std::time::Duration;
+
+    #[test]
+    fn a_report_keeps_its_fields() {
+        let at = Frame {
+            file: "src/k.rs",
+            line: 7,
+            column: 3,
+        };
+        let report = Report {
+            kernel: "k".into(),
+            hash: "ab".into(),
+            refusals: vec![Refusal {
+                rule: Rule {
+                    code: "R5.write",
+                    holds: "writers fence",
+                },
+                text: "a sentence".into(),
+                role: Some("math".into()),
+                at: Some(at),
+                stack: vec![at],
+                undecided: true,
+                others: vec![Side {
+                    text: "the read".into(),
+                    role: None,
+                    at: None,
+                }],
+                trace: vec![Event {
+                    who: "math, warp 0".into(),
+                    what: "writes".into(),
+                    at: Some(at),
+                }],
+            }],
+            states: 2,
+            steps: 9,
+            time: Duration::from_millis(3),
+        };
+        let place = json!({ "file": "src/k.rs", "line": 7, "column": 3 });
+        assert_eq!(
+            serde_json::to_value(&report).unwrap(),
+            json!({
+                "kernel": "k", "hash": "ab", "outcome": "undecided",
+                "states": 2, "steps": 9, "time_s": 0.003,
+                "refusals": [{
+                    "code": "R5.write", "rule": "writers fence", "text": "a sentence",
+                    "undecided": true, "role": "math", "at": place, "stack": [place],
+                    "others": [{ "text": "the read", "role": null, "at": null }],
+                    "trace": [{ "who": "math, warp 0", "what": "writes", "at": place }],
+                }],
+            })
+        );
+    }
+}

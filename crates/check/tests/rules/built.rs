@@ -1,0 +1,26 @@
+//! Kernels written with the builder, and the lines where they break a rule.
+
+use warpline_check::examine;
+use warpline_ir::build::Builder;
+use warpline_ir::{Frame, Kernel, Target};
+
+/// The code of a rule, the line that breaks it, and the other side's line.
+pub(crate) type Breach = (&'static str, u32, Option<u32>);
+
+/// A kernel of correct syntax.
+#[track_caller]
+pub(crate) fn kernel(body: impl FnOnce(Builder)) -> Kernel {
+    Kernel::build("k", body).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// All breaches of a kernel.
+#[track_caller]
+pub(crate) fn breaches(kernel: &Kernel) -> Vec<Breach> {
+    let line = |at: Option<Frame>| at.map_or(0, |f| f.line);
+    let report = examine(kernel, &Target::SM_90A);
+    let breach = |r: &warpline_check::Refusal| {
+        let other = r.others.first().map(|o| line(o.at));
+        (r.code(), line(r.at), other)
+    };
+    report.refusals.iter().map(breach).collect()
+}

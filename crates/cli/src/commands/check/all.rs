@@ -1,0 +1,192 @@
+//! `warpline check --all`: every program of every family, once.
+
+use super::{texts, unproved};
+use crate::answer::Answer;
+use crate::errors::Failure;
+use crate::progress::Bar;
+use crate::{report, words};
+use rayon::prelude::*;
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::HashSet;
+use std::fmt::Write;
+use warpline_check::{Outcome, Report, examine};
+use warpline_ir::{Kernel, Target};
+use warpline_kernels::{AnyFamily, AnyWork, FamilyError, shipped};
+
+/// Checks every family with every config.
+pub(super) fn all(families: &[&dyn AnyFamily]) -> Result<Answer, Failure> {
+    let target = Target::SM_90A;
+    let bar = Bar::new();
+    let programs = programs(families, &target, &bar)?;
+    bar.count("checks", programs.len());
+    let examined = programs.par_iter().map(|program| {
+        let report = examine(&program.kernel, &target);
+        bar.step();
+        Examined::new(program, report)
+    });
+    let examined: Vec<Examined> = examined.collect();
+    drop(bar);
+
+    let rows: Vec<Row> = (families.iter())
+        .map(|family| Row::new(family.name(), &examined))
+        .collect();
+    Ok(Answer::new("check", text(&rows, &examined))
+        .field("target", target.name)
+        .field("proved", examined.iter().all(Examined::is_proved))
+        .field("families", &rows)
+        .field("kernels", &examined)
+        .failing(unproved(examined.iter().map(|e| &e.report))))
+}
+
+/// A program, and the first work it was met in.
+struct Program {
+    kernel: Kernel,
+    family: &'static str,
+    problem: Value,
+    config: Value,
+}
+
+/// Every program of the families, once.
+fn programs(
+    families: &[&dyn AnyFamily],
+    target: &Target,
+    bar: &Bar,
+) -> Result<Vec<Program>, FamilyError> {
+    let mut works = Vec::new();
+    for family in families {
+        works.extend(shipped::works(*family, target)?);
+    }
+    bar.count("builds", works.len());
+    let built = works.par_iter().map(|work| {
+        let built = build(work.as_ref(), target);
+        bar.step();
+        built
+    });
+    let built: Vec<_> = built.collect::<Result<_, _>>()?;
+    let mut seen = HashSet::new();
+    let mut programs: Vec<_> = built.into_iter().flatten().collect();
+    programs.retain(|(hash, _)| seen.insert(hash.clone()));
+    Ok(programs.into_iter().map(|(_, program)| program).collect())
+}
+
+/// The programs of a plan, each behind its hash.
+fn build(work: &dyn AnyWork, target: &Target) -> Result<Vec<(String, Program)>, FamilyError> {
+    let steps = work.plan(target)?.steps.into_iter();
+    let program = |kernel: Kernel| Program {
+        kernel,
+        family: work.family(),
+        problem: work.problem(),
+        config: work.config(),
+    };
+    Ok(steps
+        .map(|step| (step.kernel.hash(), program(step.kernel)))
+        .collect())
+}
+
+/// What was found in a program.
+#[derive(Serialize)]
+struct Examined {
+    family: &'static str,
+    problem: Value,
+    config: Value,
+    #[serde(flatten)]
+    report: Report,
+}
+
+impl Examined {
+    fn new(program: &Program, report: Report) -> Self {
+        Self {
+            family: program.family,
+            problem: program.problem.clone(),
+            config: program.config.clone(),
+            report,
+        }
+    }
+
+    fn is_proved(&self) -> bool {
+        self.report.outcome() == Outcome::Proved
+    }
+}
+
+/// A family in numbers.
+#[derive(Default, Serialize)]
+struct Row {
+    family: &'static str,
+    kernels: usize,
+    proved: usize,
+    refused: usize,
+    undecided: usize,
+    most_states: u64,
+    slowest_s: f64,
+}
+
+impl Row {
+    fn new(family: &'static str, examined: &[Examined]) -> Self {
+        let mut row = Self {
+            family,
+            ..Self::default()
+        };
+        for Examined { report, .. } in examined.iter().filter(|e| e.family == family) {
+            row.kernels += 1;
+            *match report.outcome() {
+                Outcome::Proved => &mut row.proved,
+                Outcome::Refused => &mut row.refused,
+                Outcome::Undecided => &mut row.undecided,
+            } += 1;
+            row.most_states = row.most_states.max(report.states);
+            row.slowest_s = row.slowest_s.max(report.time.as_secs_f64());
+        }
+        row
+    }
+
+    fn cells(&self) -> [String; 7] {
+        [
+            self.family.to_owned(),
+            self.kernels.to_string(),
+            self.proved.to_string(),
+            self.refused.to_string(),
+            self.undecided.to_string(),
+            self.most_states.to_string(),
+            words::seconds(self.slowest_s),
+        ]
+    }
+}
+
+/// The table, then what is not proved: each rule and line once.
+fn text(rows: &[Row], examined: &[Examined]) -> String {
+    let mut table = report::table([
+        "family",
+        "kernels",
+        "proved",
+        "refused",
+        "undecided",
+        "most states",
+        "slowest",
+    ]);
+    for row in rows {
+        table.add_row(row.cells());
+    }
+    let mut text = format!("{}\n", table.trim_fmt());
+    let (mut texts, mut told) = (texts(), HashSet::new());
+    for e in examined {
+        let mut report = e.report.clone();
+        report
+            .refusals
+            .retain(|r| !told.contains(&(r.code(), r.at)));
+        if report.refusals.is_empty() {
+            continue;
+        }
+        told.extend(report.refusals.iter().map(|r| (r.code(), r.at)));
+        let (problem, config) = (words::settings(&e.problem), words::settings(&e.config));
+        // Writing to a string does not fail.
+        let _ = write!(
+            text,
+            "\n{} with {problem} and {config}:\n{}",
+            e.family,
+            texts.report(&report)
+        );
+    }
+    let proved = examined.iter().filter(|e| e.is_proved()).count();
+    text + &format!("\n{proved} of {} kernels are proved\n", examined.len())
+}

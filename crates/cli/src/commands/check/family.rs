@@ -1,0 +1,40 @@
+//! `warpline check FAMILY`.
+
+use super::{lint, texts, unproved};
+use crate::answer::Answer;
+use crate::args::LintArgs;
+use crate::errors::Failure;
+use clap::{ArgMatches, FromArgMatches};
+use warpline_check::{Outcome, Report, examine};
+use warpline_ir::Target;
+use warpline_kernels::{AnyFamily, Place};
+
+/// Checks the kernels that the arguments ask for.
+pub(crate) fn family(family: &dyn AnyFamily, matches: &ArgMatches) -> Result<Answer, Failure> {
+    let args = LintArgs::from_arg_matches(matches)
+        .map_err(|e| Failure::input("bad-usage", e.to_string()))?;
+    let target = Target::SM_90A;
+    let work = family.parse(matches, Place::Gpu, &target)?;
+    let steps = work.plan(&target)?.steps;
+    let reports: Vec<Report> = steps.iter().map(|s| examine(&s.kernel, &target)).collect();
+    let mut texts = texts();
+    let parts: Vec<String> = reports.iter().map(|r| texts.report(r)).collect();
+    let mut answer = Answer::new("check", parts.join("\n"))
+        .field("family", work.family())
+        .field("problem", work.problem())
+        .field("config", work.config())
+        .field("target", target.name)
+        .field(
+            "proved",
+            reports.iter().all(|r| r.outcome() == Outcome::Proved),
+        )
+        .field("reports", &reports)
+        .failing(unproved(&reports));
+    // What hangs or races has no speed.
+    if args.lint && answer.failure.is_none() {
+        let findings = lint::findings(family, work.as_ref(), &target)?;
+        answer.text += &lint::text(&findings);
+        answer = answer.field("lints", findings);
+    }
+    Ok(answer)
+}

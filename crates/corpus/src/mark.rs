@@ -1,0 +1,87 @@
+//! Marked lines: a comment `// BUG` says where a kernel goes wrong.
+
+use std::fmt;
+use std::panic::Location;
+use warpline_ir::Frame;
+
+/// The comment that marks a line.
+const MARK: &str = "// BUG";
+
+/// A line of a source file.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Line {
+    /// The path as the compiler saw it.
+    pub file: &'static str,
+    /// The line, from 1.
+    pub line: u32,
+}
+
+impl Line {
+    /// Is the frame on this line?
+    pub fn holds(self, frame: Frame) -> bool {
+        (frame.file, frame.line) == (self.file, self.line)
+    }
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.file.rsplit(['/', '\\']).next().unwrap_or(self.file);
+        write!(f, "{name}:{}", self.line)
+    }
+}
+
+/// A file of this crate, with its text.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Source {
+    pub(crate) file: &'static str,
+    pub(crate) text: &'static str,
+}
+
+impl Source {
+    /// The last marked line above the caller's; line 0 if there is none.
+    #[track_caller]
+    pub(crate) fn marked(self) -> Line {
+        let above = Location::caller().line() as usize;
+        let lines = self.text.lines().take(above).zip(1..);
+        let marked = lines.filter(|(text, _)| text.contains(MARK));
+        Line {
+            file: self.file,
+            line: marked.last().map_or(0, |(_, line)| line),
+        }
+    }
+}
+
+/// The source file it is written in.
+macro_rules! this_file {
+    ($name:literal) => {
+        $crate::mark::Source {
+            file: file!(),
+            text: include_str!($name),
+        }
+    };
+}
+pub(crate) use this_file;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mark_is_the_last_one_above() {
+        let source = this_file!("mark.rs");
+        let first = line!() + 1; // BUG: not a bug, but a mark
+        assert_eq!(source.marked().line, first - 1);
+        let second = line!(); // BUG: the second
+        assert_eq!(source.marked().line, second);
+        assert_eq!(source.marked().to_string(), format!("mark.rs:{second}"));
+    }
+
+    #[test]
+    fn a_line_holds_the_frames_on_it() {
+        let frame = Frame::caller();
+        let (file, line) = (frame.file, frame.line);
+        assert!(Line { file, line }.holds(frame));
+        let line = line + 1;
+        assert!(!Line { file, line }.holds(frame));
+    }
+}

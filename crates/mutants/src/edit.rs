@@ -1,0 +1,192 @@
+//! A change of a kernel: which statements give way to which.
+
+use std::ops::Range;
+use warpline_ir::ops::arith::{Add, Mov};
+use warpline_ir::ops::bits::Xor;
+use warpline_ir::ops::compare::{Cmp, Select, Setp};
+use warpline_ir::ops::special::ReadSpecial;
+use warpline_ir::{
+    Block, Kernel, Loc, Op, Operand, RegId, RegInfo, RoleId, Special, Stmt, StmtKind, Type,
+};
+
+/// Where a way down through the statements begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Root {
+    Prologue,
+    Role(usize),
+    Epilogue,
+}
+
+/// A block of a statement.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Arm {
+    Then,
+    Other,
+    Head,
+    Body,
+}
+
+/// The way to a block: from statement to statement, and into which of its blocks.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Path {
+    pub(crate) root: Root,
+    pub(crate) arms: Vec<(usize, Arm)>,
+}
+
+impl Path {
+    /// The block there, of a kernel that has it.
+    fn find<'k>(&self, kernel: &'k mut Kernel) -> Option<&'k mut Block> {
+        let mut block = match self.root {
+            Root::Prologue => &mut kernel.prologue,
+            Root::Role(i) => &mut kernel.roles.get_mut(i)?.body,
+            Root::Epilogue => &mut kernel.epilogue,
+        };
+        for &(i, arm) in &self.arms {
+            block = match (&mut block.0.get_mut(i)?.kind, arm) {
+                (StmtKind::If { then, .. }, Arm::Then) => then,
+                (StmtKind::If { other, .. }, Arm::Other) => other,
+                (StmtKind::While { head, .. }, Arm::Head) => head,
+                (StmtKind::While { body, .. }, Arm::Body)
+                | (StmtKind::For { body, .. }, Arm::Body)
+                | (StmtKind::Elect { body }, Arm::Body) => body,
+                _ => return None,
+            };
+        }
+        Some(block)
+    }
+}
+
+/// Statements of a block, and what takes their place.
+#[derive(Clone, Debug)]
+pub(crate) struct Splice {
+    pub(crate) path: Path,
+    pub(crate) range: Range<usize>,
+    pub(crate) with: Vec<Stmt>,
+}
+
+/// A change, and how to tell of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Edit {
+    pub(crate) loc: Loc,
+    pub(crate) text: String,
+    /// Registers it adds behind those of the kernel.
+    pub(crate) regs: Vec<RegInfo>,
+    /// Done in this order: inner blocks before what would move them.
+    pub(crate) splices: Vec<Splice>,
+}
+
+impl Edit {
+    /// The changed kernel.
+    pub(crate) fn apply(&self, kernel: &Kernel) -> Kernel {
+        let mut kernel = kernel.clone();
+        kernel.regs.extend(self.regs.iter().cloned());
+        for Splice { path, range, with } in &self.splices {
+            if let Some(block) = path.find(&mut kernel) {
+                block.0.splice(range.clone(), with.iter().cloned());
+            }
+        }
+        kernel
+    }
+}
+
+/// Statements in the making, with fresh registers of one role, at one location.
+pub(crate) struct Draft {
+    first: usize,
+    role: Option<RoleId>,
+    loc: Loc,
+    pub(crate) regs: Vec<RegInfo>,
+    pub(crate) out: Vec<Stmt>,
+}
+
+impl Draft {
+    pub(crate) fn new(kernel: &Kernel, role: Option<RoleId>, loc: Loc) -> Self {
+        Self {
+            first: kernel.regs.len(),
+            role,
+            loc,
+            regs: Vec::new(),
+            out: Vec::new(),
+        }
+    }
+
+    pub(crate) fn reg(&mut self, ty: Type) -> RegId {
+        let (role, loc) = (self.role, self.loc);
+        self.regs.push(RegInfo { ty, role, loc });
+        RegId((self.first + self.regs.len() - 1) as u32)
+    }
+
+    pub(crate) fn push(&mut self, kind: StmtKind) {
+        let loc = self.loc;
+        self.out.push(Stmt { kind, loc });
+    }
+
+    pub(crate) fn op(&mut self, op: impl Into<Op>) {
+        self.push(StmtKind::Op(op.into()));
+    }
+
+    pub(crate) fn if_(&mut self, cond: RegId, then: Vec<Stmt>) {
+        let (then, other) = (Block(then), Block::default());
+        self.push(StmtKind::If { cond, then, other });
+    }
+
+    pub(crate) fn elect(&mut self, body: Vec<Stmt>) {
+        let body = Block(body);
+        self.push(StmtKind::Elect { body });
+    }
+
+    pub(crate) fn set(&mut self, dst: RegId, value: bool) {
+        let (ty, src) = (Type::Pred, Operand::imm(value));
+        self.op(Mov { ty, dst, src });
+    }
+
+    pub(crate) fn special(&mut self, which: Special) -> RegId {
+        let dst = self.reg(Type::U32);
+        self.op(ReadSpecial { dst, which });
+        dst
+    }
+
+    /// The sum, of constants at once; differences are sums of complements.
+    pub(crate) fn add(&mut self, a: Operand, b: u32) -> Operand {
+        if let Operand::Imm(x) = a {
+            return Operand::imm((x as u32).wrapping_add(b));
+        }
+        let (ty, dst, b) = (Type::U32, self.reg(Type::U32), Operand::imm(b));
+        self.op(Add { ty, dst, a, b });
+        dst.into()
+    }
+
+    /// The other parity.
+    pub(crate) fn flip(&mut self, a: Operand) -> Operand {
+        if let Operand::Imm(x) = a {
+            return Operand::Imm(x ^ 1);
+        }
+        let (ty, dst, b) = (Type::U32, self.reg(Type::U32), Operand::imm(1u32));
+        self.op(Xor { ty, dst, a, b });
+        dst.into()
+    }
+
+    /// The place after `a` in a circle of `len`.
+    pub(crate) fn next(&mut self, a: Operand, len: u32) -> Operand {
+        if let Operand::Imm(x) = a {
+            return Operand::imm((x as u32).wrapping_add(1) % len.max(1));
+        }
+        let (ty, more) = (Type::U32, self.add(a, 1));
+        let last = self.compare(Cmp::Eq, more, Operand::imm(len));
+        let dst = self.reg(ty);
+        let (cond, a, b) = (last.into(), Operand::imm(0u32), more);
+        self.op(Select {
+            ty,
+            dst,
+            cond,
+            a,
+            b,
+        });
+        dst.into()
+    }
+
+    pub(crate) fn compare(&mut self, cmp: Cmp, a: Operand, b: Operand) -> RegId {
+        let (ty, dst) = (Type::U32, self.reg(Type::Pred));
+        self.op(Setp { cmp, ty, dst, a, b });
+        dst
+    }
+}

@@ -1,0 +1,26 @@
+//! Ops that are left out.
+
+use crate::case::Case;
+use crate::edit::Edit;
+use warpline_ir::{Fence, Op};
+
+/// Writes a function for each choice of ops.
+macro_rules! drops {
+    ($($name:ident: $op:pat $(if $cond:expr)?,)*) => {$(
+        pub(super) fn $name(c: &Case<'_>) -> Vec<Edit> {
+            c.without(|op| matches!(op, $op $(if $cond)?))
+        }
+    )*};
+}
+
+drops! {
+    init_fence: Op::Fence(f) if f.fence == Fence::MbarrierInit,
+    wgmma_fence: Op::WgmmaFence(_),
+    wait: Op::MbarrierWait(_),
+    meeting: Op::CtaSync(_) | Op::NamedSync(_) | Op::NamedTally(_),
+    warp_sync: Op::WarpSync(_),
+    group_wait: Op::BulkWait(_) | Op::CopyWait(_),
+    wgmma_wait: Op::WgmmaWait(_),
+    commit: Op::BulkCommit(_) | Op::CopyCommit(_) | Op::WgmmaCommit(_),
+    arrive: Op::MbarrierArrive(_) | Op::CopyArrive(_) | Op::NamedArrive(_),
+}

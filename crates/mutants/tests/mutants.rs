@@ -1,0 +1,99 @@
+//! Each kind of mutation has a place, breaks what it is done to, and is seen by the checker.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::LazyLock;
+use warpline_check::{Outcome, examine};
+use warpline_ir::Target;
+use warpline_mutants::{
+    KINDS, Mutation, Subject, Survivors, deadlock, deadlocks, mutations, repaired, shipped,
+};
+
+const TARGET: Target = Target::SM_90A;
+
+/// What ships first, then what is to spare.
+static SUBJECTS: LazyLock<Vec<Subject>> = LazyLock::new(|| {
+    let mut all = shipped(&TARGET).expect("kernels");
+    all.extend(repaired().expect("kernels"));
+    all
+});
+
+/// The first mutant of each kind, none that may survive.
+fn covering() -> BTreeMap<&'static str, (&'static Subject, Mutation)> {
+    let survivors = Survivors::committed().expect("a list");
+    let mut covering = BTreeMap::new();
+    for subject in SUBJECTS.iter() {
+        if covering.len() == KINDS.len() {
+            break;
+        }
+        for m in mutations(&subject.kernel) {
+            if survivors.why(&subject.name, &m.id()).is_none() {
+                covering.entry(m.kind.name).or_insert((subject, m));
+            }
+        }
+    }
+    covering
+}
+
+#[test]
+fn a_mutant_of_each_kind_is_killed() {
+    let covering = covering();
+    let missing: Vec<_> = (KINDS.iter())
+        .filter(|k| !covering.contains_key(k.name))
+        .collect();
+    assert!(missing.is_empty(), "nothing has a place for {missing:?}");
+    let mut alive = Vec::new();
+    for (subject, mutation) in covering.values() {
+        let outcome = examine(&mutation.of(&subject.kernel), &TARGET).outcome();
+        if outcome != Outcome::Refused {
+            alive.push(format!(
+                "{}: {}, {}",
+                outcome.name(),
+                subject.name,
+                mutation.id()
+            ));
+        }
+    }
+    assert!(alive.is_empty(), "{alive:#?}");
+}
+
+#[test]
+fn every_mutation_changes_its_kernel_and_has_a_name_of_its_own() {
+    for subject in SUBJECTS.iter().step_by(7) {
+        let own = subject.kernel.hash();
+        let mut ids = HashSet::new();
+        for m in mutations(&subject.kernel) {
+            let (name, id) = (&subject.name, m.id());
+            assert_ne!(m.of(&subject.kernel).hash(), own, "{name}: {id}");
+            assert!(ids.insert(id.clone()), "{name}: {id} twice");
+        }
+    }
+}
+
+#[test]
+fn the_same_kernel_has_the_same_mutations() {
+    let [one, two] = [(); 2].map(|()| {
+        let corpus = repaired().expect("kernels");
+        let ids = |s: &Subject| mutations(&s.kernel).iter().map(Mutation::id).collect();
+        corpus.iter().map(ids).collect::<Vec<Vec<String>>>()
+    });
+    assert_eq!(one, two);
+}
+
+#[test]
+fn who_may_survive_is_told_once_and_with_a_reason() {
+    let survivors = Survivors::committed().expect("a list").0;
+    let names: HashSet<_> = survivors.iter().map(|s| (&s.subject, &s.mutant)).collect();
+    assert_eq!(names.len(), survivors.len());
+    for s in &survivors {
+        assert!(s.why.len() > 20, "{} needs a reason", s.mutant);
+    }
+}
+
+#[test]
+fn deadlocks_stop_checker_and_executor() {
+    let found = deadlocks(2, &TARGET).expect("kernels");
+    assert_eq!(found.len(), 2);
+    assert_ne!(found[0].name, found[1].name);
+    let again = deadlock(&found[1].name, &TARGET).expect("kernels");
+    assert_eq!(again.expect("the same").refusal, found[1].refusal);
+}

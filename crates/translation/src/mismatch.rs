@@ -1,0 +1,83 @@
+//! Where a text does not say what its program says.
+
+use std::fmt;
+use warpline_ir::Frame;
+
+/// One difference between a program and its PTX.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mismatch {
+    /// The difference, as a sentence without the places.
+    pub text: String,
+    /// The author's line, if the program has a statement for it.
+    pub at: Option<Frame>,
+    /// The role of that statement, if it is one role's.
+    pub role: Option<String>,
+    /// The line of the PTX, if it has one for it.
+    pub line: Option<PtxLine>,
+}
+
+/// A line of a PTX text.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PtxLine {
+    /// Its number, from 1.
+    pub number: usize,
+    /// What stands there.
+    pub text: String,
+}
+
+impl fmt::Display for PtxLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A product of 256 columns names 128 registers.
+        const SHOWN: usize = 160;
+        let cut: String = self.text.chars().take(SHOWN).collect();
+        let more = if cut.len() < self.text.len() {
+            "…"
+        } else {
+            ""
+        };
+        write!(f, "PTX line {}: `{cut}{more}`", self.number)
+    }
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(at) = self.at {
+            write!(f, "{at}, ")?;
+        }
+        if let Some(role) = &self.role {
+            write!(f, "role {role}, ")?;
+        }
+        match &self.line {
+            Some(line) => write!(f, "{line}: {}", self.text),
+            None => f.write_str(&self.text),
+        }
+    }
+}
+
+/// All differences that were found, in the order of the text.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mismatches {
+    /// The kernel's name.
+    pub kernel: String,
+    /// The differences; never empty.
+    pub list: Vec<Mismatch>,
+}
+
+/// How many differences a message shows.
+const SHOWN: usize = 4;
+
+impl fmt::Display for Mismatches {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "kernel {}: ", self.kernel)?;
+        for (i, m) in self.list.iter().take(SHOWN).enumerate() {
+            let then = if i > 0 { "; " } else { "" };
+            write!(f, "{then}{m}")?;
+        }
+        match self.list.len().saturating_sub(SHOWN) {
+            0 => Ok(()),
+            more => write!(f, "; and {more} more"),
+        }
+    }
+}
+
+impl std::error::Error for Mismatches {}

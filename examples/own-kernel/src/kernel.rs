@@ -1,0 +1,59 @@
+//! `y = factor · x`: one role loads, one multiplies, one stores.
+
+use crate::family::{Config, Form};
+use warpline_ir::build::*;
+use warpline_ir::{BuildErrors, Kernel};
+
+/// Threads that multiply.
+const THREADS: u32 = 256;
+/// Elements of a tile: four for each thread.
+pub(crate) const TILE: u32 = 4 * THREADS;
+
+/// The kernel.
+pub(crate) fn scale(config: &Config) -> Result<Kernel, BuildErrors> {
+    Kernel::build("scale", |k| {
+        let tiles = k.param::<u32>("tiles");
+        let factor = k.param::<f32>("factor");
+        let [x, y] = ["x", "y"].map(|name| k.pointer::<f32>(name));
+        let inputs = k.ring("in", config.stages, |s| s.vector::<f32>(TILE));
+        let outputs = k.ring("out", config.stages, |s| s.vector::<f32>(TILE));
+        let mine = || range(cta_id(), tiles).by(grid_ctas());
+
+        k.role("multiply").warps(THREADS / 32).body(|| {
+            mine().each(|_| {
+                let (from, to) = (inputs.wait(), outputs.acquire());
+                let i = thread_in_role() * 4;
+                let values = from.load_vec::<4>(0u32, i);
+                to.store_vec(0u32, i, values.map(|v| v * factor));
+                from.release();
+                to.commit();
+            });
+        });
+
+        k.role("load").body(|| {
+            elect(|| {
+                mine().each(|t| {
+                    let slot = inputs.acquire();
+                    slot.load_bytes(slot.tiles(), x.address(t * TILE), TILE * 4);
+                    slot.commit();
+                });
+            });
+        });
+
+        k.role("store").body(|| {
+            elect(|| {
+                mine().each(|t| {
+                    let slot = outputs.wait();
+                    bulk_store(slot.tiles(), y.address(t * TILE), TILE * 4);
+                    bulk_commit();
+                    if config.form == Form::Repaired {
+                        bulk_wait_read(0);
+                    }
+                    slot.release();
+                });
+                // The CTA keeps its shared memory until the last copy has read it.
+                bulk_wait_read(0);
+            });
+        });
+    })
+}
