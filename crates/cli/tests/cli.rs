@@ -47,7 +47,6 @@ fn every_command_answers_with_one_versioned_object() {
         ("list --json", "list"),
         ("list --ops --json", "list"),
         ("check vector-add --json", "check"),
-        ("check --corpus --json", "check"),
         ("run vector-add --n 100 --json", "run"),
         ("emit vector-add --ir --json", "emit"),
         ("emit vector-add --resources --json", "emit"),

@@ -101,9 +101,12 @@ pub fn everything(device: &DeviceInfo, left: &Leaving) -> Result<Vec<Trial>> {
     for name in hangs::names()? {
         tests.push(hang(name, &hanging, left));
     }
-    let deadlocks = children(Kind::Mutants);
-    for name in mutants::names(&target(device))? {
-        tests.push(asks("mutants", &name, &deadlocks, left));
+    // To find them takes minutes: only who asks for them gets them.
+    if std::env::args().any(|a| a.contains("mutants")) {
+        let deadlocks = children(Kind::Mutants);
+        for name in mutants::names(&target(device))? {
+            tests.push(asks("mutants", &name, &deadlocks, left));
+        }
     }
     Ok(tests)
 }

@@ -421,7 +421,7 @@ pub(super) fn guards(kernel: &Kernel, programs: &[Program<'_>]) -> (Vec<Vec<u32>
     let mut of_tile = vec![Vec::new(); kernel.tiles.len()];
     let mut of_bar = vec![Vec::new(); kernel.barriers.len()];
     each_op(programs, |role, facts| {
-        let mut guard = |index: Operand, list: &mut Vec<u32>| {
+        let guard = |index: Operand, list: &mut Vec<u32>| {
             let cursor = index.as_reg().is_some();
             for w in waits
                 .iter()

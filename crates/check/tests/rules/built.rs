@@ -1,6 +1,6 @@
 //! Kernels written with the builder, and the lines where they break a rule.
 
-use warpline_check::examine;
+use warpline_check::check;
 use warpline_ir::build::Builder;
 use warpline_ir::{Frame, Kernel, Target};
 
@@ -17,10 +17,14 @@ pub(crate) fn kernel(body: impl FnOnce(Builder)) -> Kernel {
 #[track_caller]
 pub(crate) fn breaches(kernel: &Kernel) -> Vec<Breach> {
     let line = |at: Option<Frame>| at.map_or(0, |f| f.line);
-    let report = examine(kernel, &Target::SM_90A);
+    let refused = check(kernel.clone(), &Target::SM_90A).err();
     let breach = |r: &warpline_check::Refusal| {
         let other = r.others.first().map(|o| line(o.at));
         (r.code(), line(r.at), other)
     };
-    report.refusals.iter().map(breach).collect()
+    refused
+        .iter()
+        .flat_map(|r| &r.refusals)
+        .map(breach)
+        .collect()
 }
