@@ -532,7 +532,8 @@ impl World<'_, '_> {
 
     fn issue(&mut self, job: &Job) -> Result<(), Stop> {
         let lanes = self.active();
-        let (mut reads, mut writes): (Vec<(u32, Run)>, Vec<(u32, Run)>) = (Vec::new(), Vec::new());
+        let mut reads: Vec<(u32, Run)> = Vec::new();
+        let mut writes: Vec<(u32, Run)> = Vec::new();
         let run = |s: Span| match s {
             Span::Shared(at, len) => Some((
                 at.cta,

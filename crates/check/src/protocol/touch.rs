@@ -199,7 +199,12 @@ impl World<'_, '_> {
                 continue;
             }
             let mine = r.warp == me && r.who == t.who;
-            if t.write && !t.atomic || !r.write && mine && !t.write || t.atomic && mine {
+            let over = match (t.write, t.atomic) {
+                (true, false) => true,
+                (_, true) => mine,
+                (false, false) => mine && !r.write,
+            };
+            if over {
                 gone.push(i);
             }
         }

@@ -1,6 +1,6 @@
-//! A [`Report`] for people and for programs.
+//! A [`Report`](crate::Report) for people and for programs.
 //!
-//! [`Report::text`] reads as a compiler's messages do: the rule, a sentence,
+//! [`Report::text`](crate::Report::text) reads as a compiler's messages do: the rule, a sentence,
 //! the lines of both sides with their source, and what led to it. For programs
 //! a report is [`serde::Serialize`]; the fields are listed in `json.rs`.
 
