@@ -224,9 +224,7 @@ impl World<'_, '_> {
                 if b.arrivals == 0 {
                     return &rules::BYTES;
                 }
-                let slot = bar as u32 % self.env.bars;
-                let array = self.env.first_bar.iter().rposition(|&f| f <= slot);
-                let array = BarId(array.unwrap_or(0) as u32);
+                let array = BarId(self.env.array_of(bar) as u32);
                 let come = (0..self.st.warps.len()).any(|w| self.still_arrives(w).contains(&array));
                 let ever = (0..self.env.programs.len()).any(|r| self.arrives(r).contains(&array));
                 match (come, ever) {

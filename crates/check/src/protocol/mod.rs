@@ -12,8 +12,8 @@
 //! | `know`, `bits` | what warps and barriers know |
 //! | `record`, `touch` | accesses, and whether each is ordered after what it conflicts with |
 //! | `act` | barriers, fences, groups |
-//! | `exec`, `step` | ops, and control flow |
-//! | `explore`, `canon` | all decisions, and when two states are the same |
+//! | `exec`, `machine`, `step` | ops, what they run on, and control flow |
+//! | `explore`, `forget`, `canon` | all decisions; what no longer matters; when two states are the same |
 //! | `finish`, `trace`, `rules` | what is wrong, in words |
 
 mod act;
@@ -23,7 +23,9 @@ mod code;
 mod exec;
 mod explore;
 mod finish;
+mod forget;
 mod know;
+mod machine;
 mod record;
 pub mod rules;
 mod slice;
@@ -43,7 +45,7 @@ use state::{Bar, Env, Inside, Meeting, State, Status, Warp};
 use std::collections::BTreeMap;
 use term::{Node, Terms};
 use value::Held;
-use warpline_ir::{Kernel, Loc, Mask, Target};
+use warpline_ir::{Kernel, Loc, Mask};
 
 /// What the walk found, and how far it went.
 pub(crate) struct Walked {
@@ -53,7 +55,7 @@ pub(crate) struct Walked {
 }
 
 /// Decides the protocol of a kernel whose structure is sound.
-pub(crate) fn judge(kernel: &Kernel, target: &Target) -> Walked {
+pub(crate) fn judge(kernel: &Kernel) -> Walked {
     let slice = Slice::of(kernel);
     let (slots, kept) = slice.slots();
     let mut kinds = Kinds::default();
@@ -80,7 +82,6 @@ pub(crate) fn judge(kernel: &Kernel, target: &Target) -> Walked {
         .collect();
     let env = Env {
         kernel,
-        target,
         terms: Terms::default(),
         programs,
         slots,

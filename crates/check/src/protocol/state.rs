@@ -7,13 +7,11 @@ use super::term::{Decided, Question, TermId, Terms};
 use super::trace::Trail;
 use super::value::{Held, Val};
 use std::collections::BTreeMap;
-use warpline_ir::{Kernel, Loc, Mask, Swizzle, Target};
+use warpline_ir::{Kernel, Loc, Mask, Swizzle};
 
 /// What stays the same through a check.
 pub(super) struct Env<'k> {
     pub(super) kernel: &'k Kernel,
-    #[expect(dead_code)]
-    pub(super) target: &'k Target,
     pub(super) terms: Terms,
     pub(super) programs: Vec<Program<'k>>,
     /// By register: its place among those that matter.
@@ -67,10 +65,16 @@ impl Env<'_> {
         (self.ctas * self.bars) as usize
     }
 
+    /// The array of an mbarrier.
+    pub(super) fn array_of(&self, bar: usize) -> usize {
+        let slot = bar as u32 % self.bars;
+        self.first_bar.iter().rposition(|&f| f <= slot).unwrap_or(0)
+    }
+
     /// An mbarrier's name, as `ring.full[2]`, with its CTA in a cluster.
     pub(super) fn bar_name(&self, bar: usize) -> String {
         let (cta, slot) = (bar as u32 / self.bars, bar as u32 % self.bars);
-        let i = self.first_bar.iter().rposition(|&f| f <= slot).unwrap_or(0);
+        let i = self.array_of(bar);
         let b = &self.kernel.barriers[i];
         let index = slot - self.first_bar[i];
         match self.ctas {

@@ -1,0 +1,498 @@
+//! The walk as the machine that ops run on: shared memory, engines, and registers, of which those
+//! that are unknown read as zero and are seen to elsewhere.
+
+use super::act::lanes_of;
+use super::record::{ANY_LANE, Run, Who};
+use super::rules;
+use super::term::Arg;
+use super::touch::Touch;
+use super::trace::What;
+use super::value::Val;
+use super::world::{Stop, World};
+use warpline_ir::{
+    At, BarAt, BarRef, Done, Exec, Fault, FaultKind, Job, Lane, LaneBytes, Lanes, Machine, Mask,
+    MemoryOrder, Operand, ParamId, ParamKind, Place, RegId, SharedAt, Span, Special, Sync,
+    TensorMapValue, TileLayout, View, WARP,
+};
+
+impl World<'_, '_> {
+    /// Where lanes reach, as runs by CTA; `None`: unknown.
+    fn lane_runs(
+        &mut self,
+        lanes: Mask,
+        p: &Place,
+        width: usize,
+    ) -> Result<Vec<(u32, Vec<Run>)>, Fault> {
+        let unknown = self.val(p.byte).numbers().is_none();
+        let mut by_cta: Vec<(u32, Vec<Run>)> = Vec::new();
+        if unknown {
+            let peer = match p.peer {
+                None => self.st.warps[self.cur].cta,
+                Some(o) => {
+                    let ranks = self.known(o, "which CTA it reaches");
+                    ranks.map_err(|s| self.fault(s))?[lanes.trailing_zeros() as usize] as u32
+                }
+            };
+            // Anywhere in the stages they name.
+            let each = self.env.kernel.tile(p.tile).layout.stage_bytes();
+            let mut runs = Vec::new();
+            for lane in lanes_of(lanes) {
+                let lo = self.stage(p.tile, p.stage, lane)?;
+                let run = Run {
+                    lo,
+                    hi: lo + each,
+                    lane: ANY_LANE,
+                };
+                if !runs.contains(&run) {
+                    runs.push(run);
+                }
+            }
+            return Ok(vec![(peer, runs)]);
+        }
+        for lane in lanes_of(lanes) {
+            let at = self.resolve(p, lane, width)?;
+            let run = Run {
+                lo: at.byte,
+                hi: at.byte + width as u32,
+                lane: lane as u8,
+            };
+            match by_cta.iter_mut().find(|c| c.0 == at.cta) {
+                Some(c) => c.1.push(run),
+                None => by_cta.push((at.cta, vec![run])),
+            }
+        }
+        Ok(by_cta)
+    }
+
+    fn generic(
+        &mut self,
+        lanes: Mask,
+        p: &Place,
+        width: usize,
+        write: bool,
+        atomic: bool,
+    ) -> Result<(), Fault> {
+        for (cta, runs) in self.lane_runs(lanes, p, width)? {
+            let reached = self.reach(lanes, cta);
+            reached.map_err(|s| self.fault(s))?;
+            let touched = self.touch(Touch {
+                who: Who::Lanes,
+                lanes,
+                runs,
+                write,
+                atomic,
+                bulk: false,
+                cta,
+                tile: p.tile.0,
+            });
+            touched.map_err(|s| self.fault(s))?;
+        }
+        Ok(())
+    }
+
+    /// Forgets followed words that are overwritten.
+    fn forget(&mut self, cta: u32, lo: u32, hi: u32) {
+        let gone: Vec<_> = self
+            .st
+            .words
+            .range((cta, lo.saturating_sub(7))..(cta, hi))
+            .map(|w| *w.0)
+            .collect();
+        for w in gone {
+            self.st.words.remove(&w);
+        }
+    }
+
+    fn issue(&mut self, job: &Job) -> Result<(), Stop> {
+        let lanes = self.active();
+        let mut reads: Vec<(u32, Run)> = Vec::new();
+        let mut writes: Vec<(u32, Run)> = Vec::new();
+        let run = |s: Span| match s {
+            Span::Shared(at, len) => Some((
+                at.cta,
+                Run {
+                    lo: at.byte,
+                    hi: at.byte + len,
+                    lane: ANY_LANE,
+                },
+            )),
+            Span::Global(..) => None,
+        };
+        job.reads(&mut |s| reads.extend(run(s)));
+        job.writes(&mut |s| writes.extend(run(s)));
+        if self.length.is_some() {
+            // As long as it may be: to the end of its row.
+            for (_, r) in reads.iter_mut().chain(&mut writes) {
+                r.hi = self.env.run_end(r.lo);
+            }
+        }
+        let done = job.done();
+        let (who, issuer) = match done {
+            Done::Bytes(bar) => {
+                let bar = bar.cta * self.env.bars + bar.slot;
+                let phase = self.st.bars[bar as usize].phase;
+                (Who::Load { bar, phase }, lanes)
+            }
+            Done::BulkGroup { lane } => (Who::Store, 1 << lane),
+            Done::WgmmaGroup => (Who::Product, lanes),
+            Done::CopyGroup { lanes } => (Who::Copy, lanes),
+            Done::Nobody => return Ok(()),
+        };
+        let counted = matches!(done, Done::Bytes(_) | Done::WgmmaGroup);
+        if self.st.warps[self.cur].maybe() && counted {
+            let text =
+                "issues a copy or product where it is unknown which of its lanes do".to_owned();
+            return Err(self.refuse(&rules::UNKNOWN, text));
+        }
+        let bytes: u32 = writes.iter().map(|w| w.1.hi - w.1.lo).sum();
+        let mut records = Vec::new();
+        for (list, write) in [(reads, false), (writes, true)] {
+            let mut by: Vec<(u32, u32, Vec<Run>)> = Vec::new();
+            for (cta, run) in list {
+                let tile = self.env.tile_at(run.lo);
+                match by.iter_mut().find(|b| (b.0, b.1) == (cta, tile)) {
+                    Some(b) => b.2.push(run),
+                    None => by.push((cta, tile, vec![run])),
+                }
+            }
+            for (cta, tile, runs) in by {
+                self.reach(issuer, cta)?;
+                if write {
+                    let (lo, hi) = (runs[0].lo, runs.iter().map(|r| r.hi).max().unwrap_or(0));
+                    self.forget(cta, lo, hi);
+                }
+                let i = self.touch(Touch {
+                    who,
+                    lanes: issuer,
+                    runs,
+                    write,
+                    atomic: write && job.combines(),
+                    bulk: job.is_async_proxy(),
+                    cta,
+                    tile,
+                })?;
+                if i != u32::MAX {
+                    records.push(i);
+                }
+            }
+        }
+        self.issued(done, issuer, &records, bytes)
+    }
+
+    /// Notes who is told of a job.
+    fn issued(
+        &mut self,
+        done: Done,
+        issuer: Mask,
+        records: &[u32],
+        bytes: u32,
+    ) -> Result<(), Stop> {
+        let warp = &mut self.st.warps[self.cur];
+        match done {
+            Done::Bytes(bar) => {
+                let at = (bar.cta * self.env.bars + bar.slot) as usize;
+                self.usable(at, issuer)?;
+                self.in_phase(at, issuer, "sends bytes to")?;
+                let told = self.told(issuer);
+                let (tile, byte) = records
+                    .iter()
+                    .map(|&i| self.st.records.get(i))
+                    .find(|r| r.write)
+                    .map_or((u32::MAX, 0), |r| (r.tile, r.runs[0].lo));
+                let phase = self.st.bars[at].phase;
+                self.trail(What::Copies {
+                    bar: at,
+                    phase,
+                    tile,
+                    byte,
+                });
+                let length = self.length;
+                let b = &mut self.st.bars[at];
+                b.copied = true;
+                b.came.join(&told);
+                records.iter().for_each(|&i| b.came.seen.add(i));
+                match length {
+                    Some(s) => b.bytes += self.env.terms.linear(Arg::Sym(s), -1, &mut b.terms),
+                    None => b.bytes -= i64::from(bytes),
+                }
+                self.turn(at)
+            }
+            Done::BulkGroup { lane } => {
+                let groups = match warp.bulk.iter_mut().find(|b| b.0 == lane) {
+                    Some(b) => &mut b.1,
+                    None => {
+                        warp.bulk.push((lane, vec![Vec::new()]));
+                        let last = warp.bulk.len() - 1;
+                        &mut warp.bulk[last].1
+                    }
+                };
+                if let Some(open) = groups.last_mut() {
+                    open.extend(records);
+                }
+                Ok(())
+            }
+            Done::CopyGroup { .. } => {
+                if warp.copies.is_empty() {
+                    warp.copies.push(Vec::new());
+                }
+                if let Some(open) = warp.copies.last_mut() {
+                    open.extend(records);
+                }
+                Ok(())
+            }
+            Done::WgmmaGroup => {
+                for &i in records {
+                    if !warp.open.contains(&i) {
+                        warp.open.push(i);
+                    }
+                }
+                Ok(())
+            }
+            Done::Nobody => Ok(()),
+        }
+    }
+
+    fn rank(&mut self, peer: Option<Operand>, lane: usize) -> Result<u32, Fault> {
+        let Some(p) = peer else {
+            return Ok(self.st.warps[self.cur].cta);
+        };
+        let ranks = self.known(p, "which CTA it reaches");
+        let rank = ranks.map_err(|s| self.fault(s))?[lane] as u32;
+        if rank < self.env.ctas {
+            return Ok(rank);
+        }
+        let size = self.env.ctas;
+        Err(Fault::new(
+            FaultKind::OutOfBounds,
+            format!("names the CTA of rank {rank} in a cluster of {size}"),
+        ))
+    }
+
+    fn stage(
+        &mut self,
+        tile: warpline_ir::TileId,
+        stage: Operand,
+        lane: usize,
+    ) -> Result<u32, Fault> {
+        let known = self.known(stage, "which stage of a tile it means");
+        let stage = known.map_err(|s| self.fault(s))?[lane] as u32;
+        let t = self.env.kernel.tile(tile);
+        if stage < t.stages {
+            return Ok(t.offset + stage * t.layout.stage_bytes());
+        }
+        Err(Fault::new(
+            FaultKind::OutOfBounds,
+            format!(
+                "names stage {stage} of tile {}, which has {}",
+                t.name, t.stages
+            ),
+        ))
+    }
+}
+
+/// The low bytes of a number.
+fn narrow<T: Lane>(x: u64) -> T {
+    bytemuck::pod_read_unaligned(&x.to_le_bytes()[..size_of::<T>()])
+}
+
+impl Machine for World<'_, '_> {
+    fn active(&self) -> Mask {
+        self.st.warps[self.cur].active
+    }
+
+    fn get<T: Lane>(&mut self, o: Operand) -> Lanes<T> {
+        match self.val(o) {
+            Val::Uni(x) => [narrow(x); WARP],
+            Val::Lanes(x) => std::array::from_fn(|l| narrow(x[l])),
+            // The length of a copy that a launch decides: all that may be.
+            Val::Sym(s) if self.length == Some(s) => [narrow(u64::from(MOST)); WARP],
+            _ => [T::default(); WARP],
+        }
+    }
+
+    fn set<T: Lane>(&mut self, r: RegId, v: &Lanes<T>) {
+        if self.env.slots[r.index()] == u32::MAX {
+            return;
+        }
+        let wide: Lanes<u64> = std::array::from_fn(|l| {
+            let mut bytes = [0; 8];
+            bytes[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&v[l]));
+            u64::from_le_bytes(bytes)
+        });
+        let val = Val::of(&wide, self.active());
+        self.put(r, val);
+    }
+
+    fn pred(&mut self, o: Operand) -> Mask {
+        match self.val(o) {
+            Val::Uni(0) => 0,
+            Val::Uni(_) => Mask::MAX,
+            Val::Lanes(x) => (0..WARP).fold(0, |m, l| m | Mask::from(x[l] != 0) << l),
+            _ => 0,
+        }
+    }
+
+    fn set_pred(&mut self, r: RegId, m: Mask) {
+        let bits: Lanes<u64> = std::array::from_fn(|l| u64::from(m >> l & 1));
+        let val = Val::of(&bits, self.active());
+        self.put(r, val);
+    }
+
+    fn special(&mut self, s: Special) -> Lanes<u64> {
+        let w = &self.st.warps[self.cur];
+        let side = |a: usize| self.env.kernel.cluster[a];
+        let all = |x: u32| [u64::from(x); WARP];
+        match s {
+            Special::Tid => std::array::from_fn(|l| u64::from(w.index) * 32 + l as u64),
+            Special::LaneId => std::array::from_fn(|l| l as u64),
+            Special::WarpId => all(w.index),
+            Special::ClusterRank => all(w.cta),
+            Special::ClusterSize => all(self.env.ctas),
+            Special::ClusterDim(a) => all(side(a.index())),
+            Special::ClusterCtaId(a) => {
+                let before: u32 = (0..a.index()).map(side).product();
+                all(w.cta / before.max(1) % side(a.index()))
+            }
+            _ => all(0),
+        }
+    }
+
+    fn param(&mut self, _: ParamId) -> u64 {
+        0
+    }
+
+    fn tensor_map(&mut self, p: ParamId) -> Result<TensorMapValue, Fault> {
+        let ParamKind::TensorMap(decl) = &self.env.kernel.param(p).kind else {
+            return Err(Fault::new(
+                FaultKind::TensorMap,
+                format!("{p} is no tensor map"),
+            ));
+        };
+        let rank = decl.rank();
+        let row = 1u64 << 20;
+        Ok(TensorMapValue {
+            decl: decl.clone(),
+            base: 1 << 40,
+            extents: vec![1 << 16; rank],
+            strides: (1..rank as u64).map(|i| row * i).collect(),
+        })
+    }
+
+    fn load(&mut self, lanes: Mask, at: &At, width: usize) -> Result<LaneBytes, Fault> {
+        let mut out = [[0; 16]; WARP];
+        let At::Shared(p) = at else {
+            return Ok(out);
+        };
+        self.generic(lanes, p, width, false, false)?;
+        if !self.env.words[p.tile.index()] || self.val(p.byte).numbers().is_none() {
+            return Ok(out);
+        }
+        // A word that all lanes read and that is followed.
+        let mut found = None;
+        for lane in lanes_of(lanes) {
+            let at = self.resolve(p, lane, width)?;
+            let word = self.st.words.get(&(at.cta, at.byte)).cloned();
+            match (&found, word) {
+                (_, None) => return Ok(out),
+                (None, word) => found = word,
+                (Some(a), Some(b)) if *a == b => {}
+                _ => return Ok(out),
+            }
+        }
+        if let Some(Val::Uni(x)) = found {
+            for o in &mut out {
+                o[..8].copy_from_slice(&x.to_le_bytes());
+            }
+        }
+        self.loaded = found;
+        Ok(out)
+    }
+
+    fn store(&mut self, lanes: Mask, at: &At, width: usize, _: &LaneBytes) -> Result<(), Fault> {
+        let At::Shared(p) = at else { return Ok(()) };
+        self.generic(lanes, p, width, true, false)?;
+        for (cta, runs) in self.lane_runs(lanes, p, width)? {
+            for r in &runs {
+                self.forget(cta, r.lo, r.hi);
+            }
+        }
+        Ok(())
+    }
+
+    fn atomic(
+        &mut self,
+        at: &At,
+        width: usize,
+        _: MemoryOrder,
+        _: &mut dyn FnMut(usize, u64) -> u64,
+    ) -> Result<Lanes<u64>, Fault> {
+        if let At::Shared(p) = at {
+            self.generic(self.active(), p, width, true, true)?;
+        }
+        Ok([0; WARP])
+    }
+
+    fn resolve(&mut self, place: &Place, lane: usize, len: usize) -> Result<SharedAt, Fault> {
+        let cta = self.rank(place.peer, lane)?;
+        let base = self.stage(place.tile, place.stage, lane)?;
+        let byte = match self.val(place.byte).numbers() {
+            Some(b) => b[lane],
+            None => {
+                self.lost = true;
+                0
+            }
+        };
+        let byte = byte + u64::from(place.offset);
+        let t = self.env.kernel.tile(place.tile);
+        let end = u64::from(t.layout.rows * t.layout.row_bytes());
+        let len = if self.length.is_some() { 1 } else { len as u64 };
+        if byte + len > end {
+            return Err(Fault::new(
+                FaultKind::OutOfBounds,
+                format!(
+                    "reaches {len} bytes at byte {byte} of tile {}, which has {end}",
+                    t.name
+                ),
+            ));
+        }
+        Ok(SharedAt {
+            cta,
+            byte: base + byte as u32,
+        })
+    }
+
+    fn resolve_view(&mut self, view: &View, lane: usize) -> Result<SharedAt, Fault> {
+        let cta = self.rank(view.peer, lane)?;
+        let base = self.stage(view.tile, view.stage, lane)?;
+        let layout = self.env.kernel.tile(view.tile).layout;
+        Ok(SharedAt {
+            cta,
+            byte: base + layout.linear(view.row, view.col),
+        })
+    }
+
+    fn resolve_bar(&mut self, bar: &BarRef, lane: usize) -> Result<BarAt, Fault> {
+        let at = self.bar_at(bar, lane);
+        let at = at.map_err(|s| self.fault(s))? as u32;
+        Ok(BarAt {
+            cta: at / self.env.bars,
+            slot: at % self.env.bars,
+        })
+    }
+
+    fn layout(&self, view: &View) -> TileLayout {
+        self.env.kernel.layout(view)
+    }
+
+    fn sync(&mut self, s: &Sync) -> Exec {
+        self.act(s)
+    }
+
+    fn submit(&mut self, job: Job) -> Result<(), Fault> {
+        let issued = self.issue(&job);
+        issued.map_err(|s| self.fault(s))
+    }
+}
+
+/// The bytes that a copy of unknown length is taken for.
+const MOST: u32 = 16;
