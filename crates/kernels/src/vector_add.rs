@@ -522,6 +522,7 @@ fn double_buffer<E: Summand>(c: &Config) -> Result<Kernel, BuildErrors> {
                 });
             };
             let (last_start, last_bytes) = (Var::new(0u64), Var::new(0u32));
+            let fetched = Var::new(false);
             let add = |start: Reg<u64>, bytes: Reg<u32>| {
                 let slot = tiles.wait();
                 let (a, b, out) = (slot.0, slot.1, io.c.offset(start));
@@ -535,13 +536,12 @@ fn double_buffer<E: Summand>(c: &Config) -> Result<Kernel, BuildErrors> {
             // One tile ahead: fetch this one, then add the one before it.
             io.each_tile(|start, bytes| {
                 fetch(start, bytes);
-                let before = last_bytes.get();
-                if_(before.ne(0u32), || add(last_start.get(), before));
+                if_(fetched.get(), || add(last_start.get(), last_bytes.get()));
+                fetched.set(true);
                 last_start.set(start);
                 last_bytes.set(bytes);
             });
-            let before = last_bytes.get();
-            if_(before.ne(0u32), || add(last_start.get(), before));
+            if_(fetched.get(), || add(last_start.get(), last_bytes.get()));
             io.tail();
         });
     })

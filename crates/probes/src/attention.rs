@@ -27,7 +27,7 @@ fn of_head(rows: u32) -> TensorMapDecl {
 // [picture: attention]
 fn attention(d: u32, stages: u32) -> Result<Kernel, BuildErrors> {
     Kernel::build("attention", |k| {
-        let (keys, scale) = (k.param::<u32>("keys"), k.param::<f32>("scale"));
+        let (keys, scale) = (k.param::<u32>("keys").at_least(1), k.param::<f32>("scale"));
         let q = k.tensor_map("q", of_head(QUERIES));
         let [kt, v] = ["k", "v"].map(|name| k.tensor_map(name, of_head(KEYS)));
         let out = k.tensor_map("o", of_head(64));

@@ -33,7 +33,8 @@ struct Line {
 
 impl Line {
     fn new(k: Builder, stages: u32) -> Self {
-        let [tokens, outputs, depth] = ["tokens", "outputs", "k"].map(|name| k.param::<u32>(name));
+        let [tokens, outputs] = ["tokens", "outputs"].map(|name| k.param::<u32>(name));
+        let depth = k.param::<u32>("k").at_least(1);
         let x = k.tensor_map("x", boxes(DType::F16, 64, TOKENS));
         let w = k.tensor_map("w", boxes(DType::E4m3, 64, OUTPUTS));
         Self {

@@ -5,9 +5,9 @@
 //! a phase is completed only if all who waited for the one before are known
 //! to have seen it.
 
-use super::record::Who;
+use super::record::{Record, Who};
 use super::rules;
-use super::state::Status;
+use super::state::{Status, as_told};
 use super::term::{Arg, Sym};
 use super::trace::What;
 use super::value::Val;
@@ -289,9 +289,10 @@ impl World<'_, '_> {
             if g.times > b.arrivals {
                 let (left, whole) = (b.arrivals, b.count);
                 let text = format!(
-                    "arrives {} times at {}, which expects {left} more of {whole} arrivals in phase {phase}",
+                    "arrives {} times at {}, which expects {left} more of {whole} arrivals in phase {}",
                     g.times,
-                    self.env.bar_name(g.bar)
+                    self.env.bar_name(g.bar),
+                    as_told(i64::from(phase))
                 );
                 let side = self.made_here(g.bar);
                 return Err(self.refuse_bar(&rules::ARRIVALS, text, g.bar, vec![side]));
@@ -333,9 +334,10 @@ impl World<'_, '_> {
             return Ok(());
         }
         let text = format!(
-            "{verb} {} in phase {phase}, but does not know that phase {} is complete: it could come too early",
+            "{verb} {} in phase {}, but does not know that phase {} is complete: it could come too early",
             self.env.bar_name(bar),
-            i64::from(phase) - 1
+            as_told(i64::from(phase)),
+            as_told(i64::from(phase) - 1)
         );
         Err(self.refuse_bar(&rules::PHASE, text, bar, Vec::new()))
     }
@@ -354,13 +356,13 @@ impl World<'_, '_> {
         b.arrivals = b.count;
         b.came.phases[bar] = b.phase;
         // Whoever arrives next knows of this phase, and with it of all it handed on.
-        let nothing = super::know::Know::new(b.came.phases.len());
+        let nothing = super::know::Shared::new(b.came.phases.len());
         b.done = std::mem::replace(&mut b.came, nothing);
-        let phase = before + 1;
         for (record, seen) in last {
             let r = self.st.records.get(record).clone();
             if seen == before && !self.st.bars[bar].done.seen.has(record) {
                 let name = self.env.bar_name(bar);
+                let (phase, before) = (as_told(before + 1), as_told(before));
                 let text = format!(
                     "completes phase {phase} of {name}, though {} may not have seen phase {before} complete: a parity says only every other phase",
                     self.who(r.warp)
@@ -403,7 +405,8 @@ impl World<'_, '_> {
         let complete = i64::from(self.st.bars[at].phase);
         if complete > phase + 1 {
             let text = format!(
-                "waits for phase {phase} of {}, which may be two phases further already: it would wait for the wrong one",
+                "waits for phase {} of {}, which may be two phases further already: it would wait for the wrong one",
+                as_told(phase),
                 self.env.bar_name(at)
             );
             return Err(self.refuse_bar(&rules::PARITY, text, at, Vec::new()));
@@ -424,14 +427,13 @@ impl World<'_, '_> {
         }
         self.st.bars[at].done = done;
         know.phases[at] = know.phases[at].max((phase + 1) as u32);
-        let old = self.st.bars[at].passed.iter().position(|&(i, _)| {
-            let r = self.st.records.get(i);
-            r.warp == self.cur as u32 && r.lanes == lanes
+        let mut passed = std::mem::take(&mut self.st.bars[at].passed);
+        passed.retain(|&(i, _)| {
+            let r = self.st.records.get_mut(i);
+            r.live = !(r.warp == self.cur as u32 && r.lanes == lanes);
+            r.live
         });
-        if let Some(i) = old {
-            let (record, _) = self.st.bars[at].passed.remove(i);
-            self.st.records.get_mut(record).live = false;
-        }
+        self.st.bars[at].passed = passed;
         let record = self.note(Who::Passed, lanes, own);
         self.st.bars[at].passed.push((record, phase));
         self.trail(What::Passes { bar: at, phase });
@@ -530,7 +532,7 @@ impl World<'_, '_> {
         m.over += 1;
         let i = self.env.first_meeting() + meeting;
         m.know.phases[i] = m.over;
-        let nothing = super::know::Know::new(m.know.phases.len());
+        let nothing = super::know::Shared::new(m.know.phases.len());
         m.done = std::mem::replace(&mut m.know, nothing);
     }
 
@@ -589,12 +591,11 @@ impl World<'_, '_> {
             f if f.is_proxy_shared() => {
                 let know = &self.st.warps[self.cur].know;
                 let mut fenced = Vec::new();
-                for (i, r) in self.st.records.live().filter(|(_, r)| !r.bulk) {
-                    let own = r.warp == me && r.lanes & !lanes == 0;
-                    if own || r.who == Who::Copy && know.seen(lanes, i) {
-                        fenced.push(i);
-                    }
-                }
+                let records = &self.st.records;
+                let own = |r: &Record| !r.bulk && r.lanes & !lanes == 0;
+                fenced.extend(records.by(me).filter(|(_, r)| own(r)).map(|r| r.0));
+                let known = records.copies().filter(|&(i, _)| know.seen(lanes, i));
+                fenced.extend(known.map(|r| r.0));
                 let know = self.st.warps[self.cur].know.of(lanes);
                 fenced.into_iter().for_each(|i| know.fenced.add(i));
                 self.st.warps[self.cur].epoch += 1;
@@ -689,9 +690,10 @@ impl World<'_, '_> {
             if g.times > b.arrivals {
                 let (left, whole) = (b.arrivals, b.count);
                 let text = format!(
-                    "arrives {} times at {}, which expects {left} more of {whole} arrivals in phase {phase}",
+                    "arrives {} times at {}, which expects {left} more of {whole} arrivals in phase {}",
                     g.times,
-                    self.env.bar_name(g.bar)
+                    self.env.bar_name(g.bar),
+                    as_told(i64::from(phase))
                 );
                 let side = self.made_here(g.bar);
                 return Err(self.refuse_bar(&rules::ARRIVALS, text, g.bar, vec![side]));

@@ -61,6 +61,20 @@ impl Bits {
         }
     }
 
+    /// Has it anything in common with another set?
+    pub(super) fn meets(&self, other: &Bits) -> bool {
+        self.0.iter().zip(&other.0).any(|(a, b)| a & b != 0)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = u32> {
+        let words = (0u32..).zip(&self.0);
+        words.flat_map(|(i, &word)| {
+            let next = |w: &u64| Some(w & (w - 1)).filter(|&w| w != 0);
+            let rest = std::iter::successors(Some(word).filter(|&w| w != 0), next);
+            rest.map(move |w| i * 64 + w.trailing_zeros())
+        })
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.0.iter().all(|&w| w == 0)
     }

@@ -6,7 +6,8 @@
 //! by who knows of them; values that anything could be, by where they are held.
 
 use super::code::Code;
-use super::know::Know;
+use super::merge::{behind, complete, holders};
+use super::record::{Record, Who};
 use super::state::{Frame, Rounds, Status};
 use super::term::{Arg, Node, Sym, TermId, operands};
 use super::value::Val;
@@ -40,6 +41,9 @@ impl Key {
         u128::from(self.0) << 64 | u128::from(self.1)
     }
 }
+
+/// Records, each with what tells it apart from others.
+pub(super) type Records = Vec<(u32, u64)>;
 
 /// Names for terms, relative to a state.
 struct Names<'w> {
@@ -145,17 +149,18 @@ impl World<'_, '_> {
                     add(of);
                 }
                 Node::Counter { of, .. } => add(of),
-                _ => operands(&node, &mut |a| match a {
-                    Arg::Num(_) => {}
-                    Arg::Sym(Sym { term, .. }) | Arg::Pred { term, .. } => add(*term),
-                }),
+                _ => {}
             }
+            operands(&node, &mut |a| match a {
+                Arg::Num(_) => {}
+                Arg::Sym(Sym { term, .. }) | Arg::Pred { term, .. } => add(*term),
+            });
         }
         held
     }
 
-    /// The same for states that are the same.
-    pub(super) fn key(&self) -> u128 {
+    /// The same for states in which all warps are at the same point, whatever is known.
+    pub(super) fn point(&self) -> u128 {
         let held = self.held();
         let mut names = Names {
             world: self,
@@ -168,13 +173,14 @@ impl World<'_, '_> {
             self.warp_key(w, &mut names, &mut key);
         }
         for b in &self.st.bars {
+            let init = b.init.map(|i| self.st.records.get(i));
             for x in [
                 u64::from(b.count),
                 u64::from(b.arrivals),
                 b.bytes as u64,
                 u64::from(b.phase & 1),
-                u64::from(b.fenced),
-                u64::from(b.init.is_some()),
+                u64::from(b.fenced) << 1 | u64::from(b.copied),
+                init.map_or(u64::MAX, |r| u64::from(r.warp) << 32 | u64::from(r.lanes)),
             ] {
                 key.add(x);
             }
@@ -182,14 +188,10 @@ impl World<'_, '_> {
                 let name = names.of(term);
                 [name, n as u64].into_iter().for_each(|x| key.add(x));
             }
-            self.phases_key(&b.came, true, &mut key);
-            self.phases_key(&b.done, true, &mut key);
         }
         for m in &self.st.meetings {
             key.add(u64::from(m.came));
             key.add(u64::from(m.expected));
-            self.phases_key(&m.know, true, &mut key);
-            self.phases_key(&m.done, true, &mut key);
         }
         for (&(cta, byte), v) in &self.st.words {
             key.add(u64::from(cta) << 32 | u64::from(byte));
@@ -197,34 +199,29 @@ impl World<'_, '_> {
             key.add(name);
         }
         self.decided_key(&mut names, &mut key);
-        let mut records: Vec<u64> = Vec::new();
-        for (i, _) in self.st.records.live() {
-            records.push(self.record_key(i));
-        }
-        records.sort_unstable();
-        records.into_iter().for_each(|r| key.add(r));
         key.done()
     }
 
-    /// Phases that are known, relative to those that are complete.
-    ///
-    /// Of what is handed on, nothing known of a barrier is nothing, however far it is.
-    fn phases_key(&self, k: &Know, handed: bool, key: &mut Key) {
-        let bars = self.st.bars.iter().map(|b| b.phase);
-        let meetings = self.st.meetings.iter().map(|m| m.over);
-        let mut word = 0u64;
-        for (i, (known, complete)) in k.phases.iter().zip(bars.chain(meetings)).enumerate() {
-            let behind = match known {
-                0 if handed => 3,
-                _ => (complete - known).min(2),
-            };
-            word = word << 2 | u64::from(behind);
-            if i % 32 == 31 {
-                key.add(word);
-                word = 0;
-            }
+    /// The same for states at the same point in which the same is known.
+    pub(super) fn key(&self) -> u128 {
+        let point = self.point();
+        let mut key = Key(point as u64, (point >> 64) as u64);
+        let (holders, complete) = (holders(&self.st), complete(&self.st));
+        for h in &holders {
+            behind(h, &complete).for_each(|n| key.add(u64::from(n)));
         }
-        key.add(word);
+        let known = |(i, id): (u32, u64)| {
+            let mut key = Key(id, self.st.records.get(i).settled.into());
+            for h in &holders {
+                let bits = u64::from(h.seen.has(i)) | u64::from(h.fenced.has(i)) << 1;
+                key.add(bits);
+            }
+            key.0
+        };
+        let mut records: Vec<u64> = self.records().into_iter().map(known).collect();
+        records.sort_unstable();
+        records.into_iter().for_each(|r| key.add(r));
+        key.done()
     }
 
     fn warp_key(&self, i: usize, names: &mut Names<'_>, key: &mut Key) {
@@ -246,11 +243,7 @@ impl World<'_, '_> {
             .unwrap_or(0);
         key.add(u64::from(w.commits - least));
         key.add(u64::from(w.commits - w.waited));
-        self.phases_key(&w.know.all, false, key);
-        if let Some((lanes, know)) = &w.know.some {
-            key.add(u64::from(*lanes));
-            self.phases_key(know, true, key);
-        }
+        key.add(w.know.some.as_ref().map_or(0, |s| u64::from(s.0)));
         for (lane, groups) in &w.bulk {
             key.add(u64::from(*lane) << 32 | groups.len() as u64);
         }
@@ -401,102 +394,85 @@ impl World<'_, '_> {
         })
     }
 
-    fn record_key(&self, i: u32) -> u64 {
-        let r = self.st.records.get(i);
-        let mut key = Key::new();
-        use super::record::Who;
+    /// The records of the state, each with what tells it apart from others.
+    pub(super) fn records(&self) -> Records {
+        let mut waited = self.waited();
+        let list = self.st.records.live();
+        list.map(|(i, r)| (i, self.record_id(r, waited.remove(&i))))
+            .collect()
+    }
+
+    fn record_id(&self, r: &Record, waited: Option<Key>) -> u64 {
         let w = &self.st.warps[r.warp as usize];
-        let pending = w.apart.contains(&i)
-            || w.open.contains(&i)
-            || w.bulk.iter().any(|b| b.1.iter().any(|g| g.contains(&i)))
-            || w.copies.iter().any(|g| g.contains(&i))
-            || self
-                .st
-                .products
-                .iter()
-                .any(|p| p.iter().any(|g| g.1.contains(&i)));
         // Whose an engine's work was does not matter once it is done.
-        let whose = match r.who {
-            Who::Lanes | Who::Reach | Who::Init => r.warp,
-            _ if pending => r.warp,
-            _ => u32::MAX,
+        let engine = matches!(r.who, Who::Load { .. } | Who::Store | Who::Product);
+        let whose = match engine && waited.is_none() {
+            true => u32::MAX,
+            false => r.warp,
         };
-        let mut what = vec![
+        let mut key = Key::new();
+        for x in [
             u64::from(whose) << 32 | u64::from(r.lanes),
             u64::from(r.cta) << 32 | u64::from(r.tile),
             u64::from(r.write) | u64::from(r.atomic) << 1 | u64::from(r.bulk) << 2,
-        ];
-        what.push(match r.who {
-            Who::Lanes => 0,
-            Who::Load { bar, phase } => {
-                let now = self.st.bars[bar as usize].phase;
-                1 | u64::from(bar) << 8 | u64::from((now - phase).min(2)) << 40
-            }
-            Who::Store => 2,
-            Who::Product => 3,
-            Who::Copy => 4,
-            Who::Passed => 5,
-            Who::Init => 6,
-            Who::Reach => 7,
-        });
-        what.push(u64::from(r.epoch == w.epoch && whose != u32::MAX));
-        for x in &r.runs {
-            what.push(u64::from(x.lo) << 32 | u64::from(x.hi));
-            what.push(u64::from(x.lane));
+            u64::from(!engine && r.epoch == w.epoch),
+            match r.who {
+                Who::Lanes => 0,
+                Who::Load { bar, phase } => {
+                    let now = self.st.bars[bar as usize].phase;
+                    1 | u64::from(bar) << 8 | u64::from((now - phase).min(2)) << 40
+                }
+                Who::Store => 2,
+                Who::Product => 3,
+                Who::Copy => 4,
+                Who::Passed => 5,
+                Who::Init => 6,
+                Who::Reach => 7,
+            },
+        ] {
+            key.add(x);
         }
-        what.into_iter().for_each(|x| key.add(x));
-        // Who knows of it.
-        let mut known = |k: &Know| {
-            let bits = u64::from(k.seen.has(i))
-                | u64::from(k.fenced.has(i)) << 1
-                | u64::from(k.weak.has(i)) << 2;
-            key.add(bits);
+        key.add(r.runs.number());
+        if let Some(waited) = waited {
+            key.add(waited.0);
+        }
+        key.0
+    }
+
+    /// Where records are waited for.
+    fn waited(&self) -> HashMap<u32, Key> {
+        let mut places: HashMap<u32, Key> = HashMap::new();
+        let mut at = |i: u32, kind: u64, place: u64| {
+            let key = places.entry(i).or_insert(Key::new());
+            key.add(kind << 48 | place);
         };
         for w in &self.st.warps {
-            known(&w.know.all);
-            if let Some((_, k)) = &w.know.some {
-                known(k);
-            }
-        }
-        for b in &self.st.bars {
-            known(&b.came);
-            known(&b.done);
-        }
-        for m in &self.st.meetings {
-            known(&m.know);
-            known(&m.done);
-        }
-        // Where it is waited for.
-        let mut place = |n: u64| key.add(n);
-        place(u64::from(w.apart.contains(&i)));
-        for (_, groups) in &w.bulk {
-            for (back, g) in groups.iter().rev().enumerate() {
-                if g.contains(&i) {
-                    place(back as u64 + 10);
+            w.apart.iter().for_each(|&i| at(i, 1, 0));
+            w.open.iter().for_each(|&i| at(i, 2, 0));
+            for (_, groups) in &w.bulk {
+                for (back, g) in groups.iter().rev().enumerate() {
+                    g.iter().for_each(|&i| at(i, 3, back as u64));
                 }
             }
-        }
-        for (back, g) in w.copies.iter().rev().enumerate() {
-            if g.contains(&i) {
-                place(back as u64 + 100);
+            for (back, g) in w.copies.iter().rev().enumerate() {
+                g.iter().for_each(|&i| at(i, 4, back as u64));
             }
         }
-        place(u64::from(w.open.contains(&i)));
-        for list in &self.st.products {
-            for (n, g) in list {
-                if g.contains(&i) {
-                    place(u64::from(w.commits.wrapping_sub(*n)) + 1000);
-                }
+        for (number, records) in self.st.products.iter().flatten() {
+            for &i in records {
+                let warp = self.st.records.get(i).warp as usize;
+                let back = self.st.warps[warp].commits.wrapping_sub(*number);
+                at(i, 5, u64::from(back));
             }
         }
         for (b, bar) in self.st.bars.iter().enumerate() {
-            for &(record, phase) in &bar.passed {
-                if record == i {
-                    place((b as u64) << 8 | (i64::from(bar.phase) - phase).min(4) as u64);
-                }
+            for &(i, phase) in &bar.passed {
+                let back = (i64::from(bar.phase) - phase).min(4);
+                at(i, 6, (b as u64) << 8 | back as u64);
             }
+            bar.init.iter().for_each(|&i| at(i, 7, b as u64));
         }
-        key.0
+        places
     }
 }
 
@@ -591,16 +567,20 @@ impl Names<'_> {
                     .for_each(|x| key.add(x));
             }
             Node::Outside => key.add(13),
-            Node::Counter { of, round } => {
+            Node::Counter {
+                of,
+                round,
+                from,
+                step,
+            } => {
                 let o = self.of(of);
                 let first = match self.world.env.terms.node(of) {
                     Node::Loop { around, .. } => self.first.get(&(around, of)).copied(),
                     _ => None,
                 };
                 let round = round.wrapping_sub(first.unwrap_or(0));
-                [14, o, u64::from(round)]
-                    .into_iter()
-                    .for_each(|x| key.add(x));
+                self.pair(14, &from, &step, &mut key);
+                [o, u64::from(round)].into_iter().for_each(|x| key.add(x));
             }
         }
         self.memo.insert(t, key.0);

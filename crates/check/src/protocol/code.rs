@@ -1,12 +1,12 @@
 //! The program of one role, flat: what a warp steps through.
 
 use super::bits::Bits;
-use super::slice::{Slice, tile_of, written};
+use super::slice::{Slice, written};
+use super::stretch;
 use crate::facts::Facts;
 use std::collections::HashMap;
 use warpline_ir::{
-    Access, At, Block, Completion, Effects, Kernel, Loc, Memory, Op, Operand, RegId, Stmt,
-    StmtKind, Sync, Touch, Type,
+    Block, Completion, Effects, Kernel, Loc, Op, Operand, RegId, Stmt, StmtKind, Sync, Touch, Type,
 };
 
 /// One op that matters.
@@ -17,6 +17,8 @@ pub(super) struct Act<'k> {
     pub(super) defs: Vec<RegId>,
     /// Operands it computes with, in order.
     pub(super) args: Vec<Operand>,
+    /// Operands it reads, once each.
+    pub(super) reads: Vec<Operand>,
     /// Does it do nothing but compute?
     pub(super) pure: bool,
     /// Ops with the same number compute the same from the same operands.
@@ -86,6 +88,8 @@ pub(super) struct Program<'k> {
     pub(super) locs: Vec<Loc>,
     /// By step: the registers, by slot, whose values are still used.
     pub(super) live: Vec<Bits>,
+    /// By step: does it only compute, or read and write memory itself?
+    pub(super) plain: Vec<bool>,
 }
 
 /// Does nothing in a block synchronise, count bytes, multiply or end?
@@ -281,6 +285,7 @@ impl<'k> Flat<'k, '_> {
             loc,
             defs: facts.defs.iter().copied().filter(keep).collect(),
             args: args.0,
+            reads: facts.reads.iter().map(|r| r.0).collect(),
             pure: facts.syncs.is_empty() && facts.touches.is_empty(),
             kind: self.kinds.of(op),
         };
@@ -303,7 +308,9 @@ impl<'k> Program<'k> {
         flat.push(Code::Done, kernel.roles[role].loc);
         let (slots, _) = slice.slots();
         let live = live(&flat.code, &slots);
+        let plain = stretch::plain(kernel, &flat.code, &slice.words);
         Self {
+            plain,
             code: flat.code,
             locs: flat.locs,
             live,
@@ -349,117 +356,6 @@ impl Program<'_> {
     }
 }
 
-/// By tile: the roles that touch its bytes, and those that write them, bit by bit.
-pub(super) fn touchers(kernel: &Kernel, programs: &[Program<'_>]) -> Vec<(u64, u64)> {
-    let mut by_tile = vec![(0, 0); kernel.tiles.len()];
-    each_op(programs, |role, facts| {
-        for t in &facts.touches {
-            if let Some(tile) = tile_of(t) {
-                let at: &mut (u64, u64) = &mut by_tile[tile.index()];
-                at.0 |= role;
-                at.1 |= if t.access == Access::Read { 0 } else { role };
-            }
-        }
-    });
-    // Tiles that share bytes are touched together.
-    let range = |i: usize| kernel.tiles[i].offset..kernel.tiles[i].offset + kernel.tiles[i].bytes();
-    (0..by_tile.len())
-        .map(|i| {
-            let meets = |&j: &usize| range(i).start < range(j).end && range(j).start < range(i).end;
-            (0..by_tile.len())
-                .filter(meets)
-                .fold((0, 0), |a, j| (a.0 | by_tile[j].0, a.1 | by_tile[j].1))
-        })
-        .collect()
-}
-
-/// The roles that use an mbarrier array, bit by bit.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Parties {
-    pub(super) wait: u64,
-    pub(super) arrive: u64,
-}
-
-/// By mbarrier array: who uses it.
-pub(super) fn parties(kernel: &Kernel, programs: &[Program<'_>]) -> Vec<Parties> {
-    let mut by_bar = vec![Parties::default(); kernel.barriers.len()];
-    each_op(programs, |role, facts| {
-        // Who makes an mbarrier need not use it.
-        if facts
-            .syncs
-            .iter()
-            .any(|s| matches!(s, Sync::Init { .. } | Sync::Inval { .. }))
-        {
-            return;
-        }
-        for bar in facts.barriers() {
-            let waits = facts
-                .syncs
-                .iter()
-                .any(|s| matches!(s, Sync::Wait { .. } | Sync::Test { .. }));
-            let at = &mut by_bar[bar.bar.index()];
-            match waits {
-                true => at.wait |= role,
-                false => at.arrive |= role,
-            }
-        }
-    });
-    by_bar
-}
-
-/// The mbarrier arrays that who writes a tile, or arrives at an array, waits for with the same
-/// index before: by tile, and by array.
-pub(super) fn guards(kernel: &Kernel, programs: &[Program<'_>]) -> (Vec<Vec<u32>>, Vec<Vec<u32>>) {
-    let mut waits: Vec<(u64, u32, Operand)> = Vec::new();
-    each_op(programs, |role, facts| {
-        for s in &facts.syncs {
-            if let Sync::Wait { bar, .. } = s {
-                waits.push((role, bar.bar.0, bar.index));
-            }
-        }
-    });
-    let mut of_tile = vec![Vec::new(); kernel.tiles.len()];
-    let mut of_bar = vec![Vec::new(); kernel.barriers.len()];
-    each_op(programs, |role, facts| {
-        let guard = |index: Operand, list: &mut Vec<u32>| {
-            let cursor = index.as_reg().is_some();
-            for w in waits
-                .iter()
-                .filter(|w| cursor && w.0 == role && w.2 == index)
-            {
-                if !list.contains(&w.1) {
-                    list.push(w.1);
-                }
-            }
-        };
-        for t in facts.touches.iter().filter(|t| t.access != Access::Read) {
-            let stage = match t.memory {
-                Memory::At(At::Shared(p), _) | Memory::Run(p, _) | Memory::Rows(p, _) => p.stage,
-                Memory::View(v) => v.stage,
-                _ => continue,
-            };
-            if let Some(tile) = tile_of(t) {
-                guard(stage, &mut of_tile[tile.index()]);
-            }
-        }
-        let waits = facts.syncs.iter().any(|s| matches!(s, Sync::Wait { .. }));
-        for bar in facts.barriers().iter().filter(|_| !waits) {
-            guard(bar.index, &mut of_bar[bar.bar.index()]);
-        }
-    });
-    (of_tile, of_bar)
-}
-
-fn each_op(programs: &[Program<'_>], mut f: impl FnMut(u64, &Facts)) {
-    for (i, p) in programs.iter().enumerate() {
-        for c in &p.code {
-            if let Code::Act(a) = c {
-                f(1 << i.min(63), &Facts::of(a.op));
-            }
-        }
-    }
-}
-
 /// By step: the slots that are read before they are written.
 fn live(code: &[Code<'_>], slots: &[u32]) -> Vec<Bits> {
     let mut live = vec![Bits::default(); code.len()];
@@ -493,8 +389,7 @@ fn live(code: &[Code<'_>], slots: &[u32]) -> Vec<Bits> {
             match c {
                 Code::Act(a) => {
                     defs.extend(a.defs.iter().map(|&r| Operand::Reg(r)));
-                    let facts = Facts::of(a.op);
-                    uses.extend(facts.reads.iter().map(|r| r.0));
+                    uses.extend(&a.reads);
                 }
                 Code::If { cond, .. } | Code::WhileTest { cond, .. } => uses.push((*cond).into()),
                 Code::For {

@@ -6,6 +6,7 @@ use super::rules;
 use super::term::{Arg, Node, Question, Shape, Sym};
 use super::value::{Held, Val};
 use super::world::{Stop, World};
+use std::rc::Rc;
 use warpline_ir::ops::compare::Cmp;
 use warpline_ir::{
     At, Lanes, Machine, Mask, Op, Operand, ParamId, Place, RegId, Special, Step, Type, Uniform,
@@ -39,7 +40,8 @@ impl World<'_, '_> {
         let slot = self.env.slots[r.index()];
         let warp = &mut self.st.warps[self.cur];
         let active = warp.active;
-        if let Some(held) = warp.regs.get_mut(slot as usize) {
+        if slot != u32::MAX {
+            let held = &mut Rc::make_mut(&mut warp.regs)[slot as usize];
             held.set(active, val);
         }
     }
@@ -258,7 +260,7 @@ impl World<'_, '_> {
 
     fn give_back(&mut self, lent: Vec<(usize, Held)>) {
         for (slot, held) in lent.into_iter().rev() {
-            self.st.warps[self.cur].regs[slot] = held;
+            Rc::make_mut(&mut self.st.warps[self.cur].regs)[slot] = held;
         }
     }
 

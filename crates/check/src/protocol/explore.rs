@@ -3,13 +3,19 @@
 //! Between two decisions every warp goes as far as it can; what they reach
 //! does not depend on their order, as [`act`](super::act) sees to. Only then
 //! is the next question decided, both ways, for all warps at once.
+//!
+//! The first time around, states at the same point are taken together
+//! ([`merge`](super::merge)), which proves what follows from the less that all
+//! of them know. Where that is not enough, each is followed by itself: what is
+//! then refused can really happen.
 
+use super::merge;
 use super::state::{Env, State, Status};
 use super::term::Question;
 use super::trace::{Step, What};
 use super::world::{Stop, World};
 use crate::refusal::Refusal;
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use warpline_ir::Loc;
 
 /// The most states that are looked at.
@@ -18,6 +24,7 @@ const MOST_STATES: u64 = 4_000;
 const MOST_STEPS: u64 = 3_000_000;
 
 /// What was found, and how far it was looked.
+#[derive(Default)]
 pub(super) struct Explored {
     pub(super) refusal: Option<Refusal>,
     pub(super) states: u64,
@@ -25,54 +32,126 @@ pub(super) struct Explored {
 }
 
 pub(super) fn explore(env: &Env<'_>, start: State) -> Explored {
-    let mut out = Explored {
-        refusal: None,
-        states: 0,
-        steps: 0,
-    };
-    let mut seen: HashSet<u128> = HashSet::new();
-    let mut left = VecDeque::from([start]);
-    while let Some(state) = left.pop_front() {
-        let mut world = World::new(env, state);
-        let went = go(&mut world);
-        out.steps += world.steps;
-        out.states += 1;
-        let question = match went {
-            Ok(q) => q,
-            Err(Stop(refusal)) => {
-                out.refusal = Some(*refusal);
-                return out;
+    let together = Search::new(env, true).from(start.clone());
+    match together.refusal {
+        None => together,
+        Some(_) => {
+            let apart = Search::new(env, false).from(start);
+            Explored {
+                steps: together.steps + apart.steps,
+                ..apart
             }
-        };
-        let Some((warp, loc, q)) = question else {
-            continue;
-        };
-        if out.states > MOST_STATES || out.steps > MOST_STEPS {
-            world.cur = warp;
-            world.loc = loc;
-            let text = format!(
-                "is still in a new state after {} states: what grows from round to round decides what it does",
-                out.states
-            );
-            out.refusal = Some(*world.refuse(&super::rules::STATES, text).0);
-            return out;
-        }
-        world.tidy();
-        if !seen.insert(world.key()) {
-            continue;
-        }
-        for yes in [false, true] {
-            let mut next = world.st.clone();
-            env.terms.decide(&mut next.decided, q, yes);
-            next.trail.push(Step {
-                warp: warp as u32,
-                loc,
-                what: What::Decides(world.decision(q, yes).into()),
-            });
-            left.push_back(next);
         }
     }
-    out
+}
+
+/// A state that somebody asks something in.
+struct Found {
+    state: State,
+    asks: (usize, Loc, Question),
+    /// Is it to be looked at, again?
+    open: bool,
+}
+
+struct Search<'e, 'k> {
+    env: &'e Env<'k>,
+    together: bool,
+    found: Vec<Found>,
+    by_key: HashMap<u128, usize>,
+    open: VecDeque<usize>,
+    looked: u64,
+    steps: u64,
+}
+
+impl<'e, 'k> Search<'e, 'k> {
+    fn new(env: &'e Env<'k>, together: bool) -> Self {
+        Self {
+            env,
+            together,
+            found: Vec::new(),
+            by_key: HashMap::new(),
+            open: VecDeque::new(),
+            looked: 0,
+            steps: 0,
+        }
+    }
+
+    fn from(mut self, start: State) -> Explored {
+        let refusal = self.all(start).err().map(|Stop(refusal)| *refusal);
+        Explored {
+            refusal,
+            states: self.found.len().max(1) as u64,
+            steps: self.steps,
+        }
+    }
+
+    fn all(&mut self, start: State) -> Result<(), Stop> {
+        self.enter(start)?;
+        while let Some(at) = self.open.pop_front() {
+            self.found[at].open = false;
+            self.looked += 1;
+            let (warp, loc, q) = self.found[at].asks;
+            for yes in [false, true] {
+                let mut next = World::new(self.env, self.found[at].state.clone());
+                self.env.terms.decide(&mut next.st.decided, q, yes);
+                next.st.trail.push(Step {
+                    warp: warp as u32,
+                    loc,
+                    what: What::Decides(next.decision(q, yes).into()),
+                });
+                self.enter(next.st)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Walks on from a state, and notes where it ends if that is new.
+    fn enter(&mut self, state: State) -> Result<(), Stop> {
+        let mut world = World::new(self.env, state);
+        let went = go(&mut world);
+        self.steps += world.steps;
+        let Some(asks) = went? else {
+            return Ok(());
+        };
+        if self.looked > MOST_STATES || self.steps > MOST_STEPS {
+            (world.cur, world.loc) = (asks.0, asks.1);
+            let text = format!(
+                "is still in a new state after {} states: what grows from round to round decides what it does",
+                self.looked
+            );
+            return Err(world.refuse(&super::rules::STATES, text));
+        }
+        world.tidy();
+        let key = match self.together {
+            true => world.point(),
+            false => world.key(),
+        };
+        if let Some(&at) = self.by_key.get(&key) {
+            if self.together && self.absorb(at, &world) && !self.found[at].open {
+                self.found[at].open = true;
+                self.open.push_back(at);
+            }
+            return Ok(());
+        }
+        self.by_key.insert(key, self.found.len());
+        self.open.push_back(self.found.len());
+        self.found.push(Found {
+            state: world.st,
+            asks,
+            open: true,
+        });
+        Ok(())
+    }
+
+    /// Takes a state into one at the same point; says whether that changes anything.
+    fn absorb(&mut self, at: usize, new: &World<'_, '_>) -> bool {
+        let state = &mut self.found[at].state;
+        let mut old = World::new(self.env, std::mem::take(state));
+        let (of_old, of_new) = (old.records(), new.records());
+        let changed = merge::absorb(self.env, &mut old.st, &of_old, &new.st, &of_new);
+        self.found[at].state = old.st;
+        changed
+    }
 }
 
 /// Walks all warps as far as they get; gives the first question, or nothing at the end.
@@ -86,11 +165,17 @@ fn go(world: &mut World<'_, '_>) -> Result<Option<(usize, Loc, Question)>, Stop>
             break;
         }
     }
-    for (w, warp) in world.st.warps.iter().enumerate() {
-        if let Status::Asks(q) = warp.status {
-            let program = &world.env.programs[warp.role as usize];
-            return Ok(Some((w, program.locs[warp.pc as usize], q)));
-        }
+    // Who is behind asks first: roles that run ahead of others would be in more states.
+    let asks = world.st.warps.iter().enumerate().filter_map(|(w, warp)| {
+        let Status::Asks(q) = warp.status else {
+            return None;
+        };
+        let loc = world.env.programs[warp.role as usize].locs[warp.pc as usize];
+        Some((w, loc, q))
+    });
+    let first = asks.min_by_key(|&(w, ..)| world.st.warps[w].rounds());
+    if first.is_some() {
+        return Ok(first);
     }
     world.finish()?;
     Ok(None)

@@ -1,9 +1,9 @@
 //! The end of a walk: everybody has ended, or nobody can go on.
 
 use super::code::Code;
-use super::record::Who;
+use super::record::{Record, Who};
 use super::rules;
-use super::state::Status;
+use super::state::{Status, as_told};
 use super::term::{Arg, Node, Question};
 use super::world::{Stop, World};
 use crate::facts::Facts;
@@ -20,30 +20,35 @@ impl World<'_, '_> {
         }
     }
 
+    /// Has somebody waited for an access that is not over when its statement is: of a bulk
+    /// store the lane that issued it, of all else the CTA whose memory it is?
+    pub(super) fn is_waited_for(&self, i: u32) -> bool {
+        let r = self.st.records.get(i);
+        let known = |w: usize| {
+            let w = &self.st.warps[w];
+            w.know.all.seen.has(i)
+                || w.know.some.as_ref().is_some_and(|(_, k)| k.seen.has(i))
+                || w.apart.contains(&i)
+        };
+        match r.who {
+            Who::Store => known(r.warp as usize),
+            _ => self.warps_of(r.cta).any(known),
+        }
+    }
+
     /// All warps have ended: does anything still reach into shared memory?
     fn leave(&mut self) -> Result<(), Stop> {
-        let mut found = None;
-        for (i, r) in self.st.records.live() {
-            let cta = r.warp / self.env.warps;
-            let known = |w: usize| {
-                let w = &self.st.warps[w];
-                w.know.all.seen.has(i)
-                    || w.know.some.as_ref().is_some_and(|(_, k)| k.seen.has(i))
-                    || w.apart.contains(&i)
+        let late = |(i, r): (u32, &Record)| {
+            let rule = match r.who {
+                _ if r.settled => return None,
+                Who::Store => &rules::BULK,
+                Who::Load { .. } | Who::Copy | Who::Product => &rules::ORDER,
+                Who::Reach | Who::Lanes if r.warp / self.env.warps != r.cta => &rules::EXIT,
+                _ => return None,
             };
-            let here = self.warps_of(r.cta).any(known);
-            let issuer = known(r.warp as usize);
-            found = match r.who {
-                _ if r.settled => None,
-                Who::Store if !issuer => Some((i, &rules::BULK)),
-                Who::Load { .. } | Who::Copy | Who::Product if !here => Some((i, &rules::ORDER)),
-                Who::Reach | Who::Lanes if cta != r.cta && !here => Some((i, &rules::EXIT)),
-                _ => None,
-            };
-            if found.is_some() {
-                break;
-            }
-        }
+            (!self.is_waited_for(i)).then_some((i, rule))
+        };
+        let found = self.st.records.live().find_map(late);
         if let Some((i, rule)) = found {
             let r = self.st.records.get(i).clone();
             let what = match rule.code {
@@ -52,10 +57,10 @@ impl World<'_, '_> {
                 _ => format!(
                     "{} {}, and nobody waits for that before the CTA ends",
                     super::touch::verb(r.who, r.write),
-                    self.env.place_name(r.tile, r.runs.first().map_or(0, |x| x.lo))
+                    self.env.place_name(r.tile, r.runs.start())
                 ),
             };
-            let trace = self.race_trace(&r, r.tile, r.runs.first().map_or(0, |x| x.lo));
+            let trace = self.race_trace(&r, r.tile, r.runs.start());
             return Err(self.refuse_at(rule, r.warp, r.loc, what, Vec::new(), trace));
         }
         let partly = (0..self.st.bars.len()).find(|&b| {
@@ -72,7 +77,7 @@ impl World<'_, '_> {
                     self.env.bar_name(bar),
                     b.arrivals,
                     b.bytes,
-                    b.phase
+                    as_told(i64::from(b.phase))
                 );
                 let rule = match b.arrivals == b.count {
                     true => &rules::BYTES,
@@ -197,13 +202,16 @@ impl World<'_, '_> {
         };
         format!(
             ": phase {} has {} of {} arrivals{bytes} to come",
-            b.phase, b.arrivals, b.count
+            as_told(i64::from(b.phase)),
+            b.arrivals,
+            b.count
         )
     }
 
     fn awaits(&self, w: usize) -> String {
         match self.st.warps[w].status {
             Status::Bar { bar, phase } => {
+                let phase = as_told(phase);
                 format!("waits for {}, phase {phase}", self.env.bar_name(bar))
             }
             Status::Meeting { meeting, .. } => {

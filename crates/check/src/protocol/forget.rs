@@ -4,12 +4,13 @@
 
 use super::canon::first_rounds;
 use super::code::Waiters;
-use super::know::Know;
+use super::know::Shared;
 use super::state::{Status, Warp};
 use super::term::{Arg, Node, Sym, TermId};
 use super::value::Val;
 use super::world::World;
 use std::collections::HashMap;
+use std::rc::Rc;
 
 /// Terms nested deeper than this are forgotten: any value will do.
 const DEEP: u32 = 40;
@@ -17,8 +18,14 @@ const DEEP: u32 = 40;
 impl World<'_, '_> {
     /// Forgets what no longer matters.
     pub(super) fn tidy(&mut self) {
+        // What all lanes know, some of them do.
+        for w in &mut self.st.warps {
+            if let Some((_, know)) = &mut w.know.some {
+                know.join(&w.know.all);
+            }
+        }
         self.drop_told();
-        self.drop_hearsay();
+        self.settle();
         self.drop_records();
         self.shorten();
         self.forget_decisions();
@@ -37,7 +44,7 @@ impl World<'_, '_> {
             });
             if all {
                 let n = self.env.all_barriers();
-                self.st.bars[i].done = Know::new(n);
+                self.st.bars[i].done = Shared::new(n);
             }
         }
         for i in 0..self.st.meetings.len() {
@@ -59,129 +66,23 @@ impl World<'_, '_> {
                 .all(|w| !waits(w) || w.know.all.phases[at] == over);
             if all {
                 let n = self.env.all_barriers();
-                self.st.meetings[i].done = Know::new(n);
+                self.st.meetings[i].done = Shared::new(n);
             }
         }
     }
 
-    /// Forgets what is known of accesses and phases by those who have no use for it.
-    fn drop_hearsay(&mut self) {
-        let role = |w: &Warp| 1u64 << w.role.min(63);
-        let env = self.env;
-        let arrays: Vec<usize> = (0..self.st.bars.len()).map(|b| env.array_of(b)).collect();
-        for w in &mut self.st.warps {
-            for (bar, &a) in arrays.iter().enumerate() {
-                let p = self.env.parties[a];
-                if (p.wait | p.arrive) & role(w) == 0 {
-                    w.know.all.phases[bar] = 0;
-                    if let Some((_, k)) = &mut w.know.some {
-                        k.phases[bar] = 0;
-                    }
-                }
-            }
-        }
-        let mut of_bar: HashMap<u32, (usize, u32)> = HashMap::new();
-        let index = |bar: usize| bar as u32 % self.env.bars - self.env.first_bar[arrays[bar]];
-        for (bar, b) in self.st.bars.iter().enumerate() {
-            of_bar.extend(b.passed.iter().map(|p| (p.0, (arrays[bar], index(bar)))));
-        }
-        // A barrier hands on the phases that who waits for it goes by.
-        for b in 0..self.st.bars.len() {
-            for other in 0..self.st.bars.len() {
-                let guards = &self.env.guards.1[arrays[other]];
-                let p = self.env.parties[arrays[other]];
-                let heeded = (p.wait | p.arrive) & self.env.parties[arrays[b]].wait != 0;
-                let own = guards.is_empty()
-                    || guards.contains(&(arrays[b] as u32)) && index(b) == index(other);
-                if other != b && !(heeded && own) {
-                    self.st.bars[b].came.phases[other] = 0;
-                    self.st.bars[b].done.phases[other] = 0;
-                }
-            }
-        }
-        let mut records: Vec<(u32, u32, u64, u64)> = Vec::new();
-        for (i, r) in self.st.records.live() {
-            // Who may conflict with it, and who of them must have been told before others forget.
-            let (touch, write) = match (of_bar.get(&i), self.env.touchers.get(r.tile as usize)) {
-                (Some(&(a, _)), _) => (self.env.parties[a].arrive, self.env.parties[a].arrive),
-                (None, Some(&t)) if !r.runs.is_empty() => t,
-                _ => continue,
-            };
-            let heed = match r.write {
-                false => write,
-                // Those who only read have read what they were told of.
-                true if write & !(1u64 << self.st.warps[r.warp as usize].role.min(63)) == 0 => {
-                    write
-                }
-                true => touch,
-            };
-            records.push((i, r.warp, heed, touch));
-        }
-        for (i, warp, heed, touch) in records {
-            let r = self.st.records.get(i);
-            let (write, lanes) = (r.write, r.who == super::record::Who::Lanes);
-            let (guards, place) = match of_bar.get(&i) {
-                Some(&(a, n)) => (&self.env.guards.1[a], n),
-                None => {
-                    let t = &self.env.kernel.tiles[r.tile as usize];
-                    let at = r.runs.first().map_or(0, |x| x.lo.saturating_sub(t.offset));
-                    let stage = at / t.layout.stage_bytes().max(1);
-                    (&self.env.guards.0[r.tile as usize], stage)
-                }
-            };
-            let guard = |bar: usize| guards.contains(&(arrays[bar] as u32)) && index(bar) == place;
-            let told = self.st.bars.iter().enumerate().any(|(n, b)| match write {
-                // Those who read what was written have given it back.
-                true => guard(n) && b.done.seen.has(i),
-                false => {
-                    let heeds = self.env.parties[arrays[n]].wait & heed != 0;
-                    heeds && (b.came.seen.has(i) || b.done.seen.has(i))
-                }
-            });
-            // Those who only read it may still have to learn of it.
-            let due = self.st.bars.iter().zip(&arrays).any(|(b, &a)| {
-                self.env.parties[a].wait & touch & !heed != 0
-                    && (b.came.seen.has(i) || b.done.seen.has(i))
-            });
-            let known = || {
-                heed == touch
-                    && self
-                        .st
-                        .warps
-                        .iter()
-                        .filter(|w| role(w) & heed != 0)
-                        .all(|w| {
-                            let some = w.know.some.as_ref();
-                            w.know.all.seen.has(i) || some.is_some_and(|(_, k)| k.seen.has(i))
-                        })
-            };
-            if due && write || !told && !known() {
-                continue;
-            }
-            self.st.records.get_mut(i).settled = true;
-            // What waits for who fills the slot is kept where that waits; elsewhere it is hearsay.
-            let kept = (0..self.st.bars.len()).any(|b| {
-                let bar = &self.st.bars[b];
-                guard(b) && (bar.came.seen.has(i) || bar.done.seen.has(i))
-            });
-            if kept {
-                for b in 0..self.st.bars.len() {
-                    if !guard(b) {
-                        self.st.bars[b].came.forget(i);
-                        self.st.bars[b].done.forget(i);
-                    }
-                }
-            }
-            for (n, w) in self.st.warps.iter_mut().enumerate() {
-                if role(w) & heed == 0 && !(lanes && n as u32 == warp) {
-                    w.know.forget(i);
-                }
-            }
-            for (b, &a) in self.st.bars.iter_mut().zip(&arrays) {
-                if self.env.parties[a].wait & heed == 0 {
-                    b.came.forget(i);
-                    b.done.forget(i);
-                }
+    /// Notes which work of engines, and which reaches into other CTAs, somebody has waited for.
+    fn settle(&mut self) {
+        let late: Vec<u32> = self
+            .st
+            .records
+            .live()
+            .filter(|(_, r)| !r.settled)
+            .map(|r| r.0)
+            .collect();
+        for i in late {
+            if self.is_waited_for(i) {
+                self.st.records.get_mut(i).settled = true;
             }
         }
     }
@@ -251,7 +152,9 @@ impl World<'_, '_> {
             }
         };
         for w in &mut self.st.warps {
-            w.regs.iter_mut().for_each(|r| change(&mut r.val));
+            Rc::make_mut(&mut w.regs)
+                .iter_mut()
+                .for_each(|r| change(&mut r.val));
         }
         self.st.words.values_mut().for_each(change);
     }

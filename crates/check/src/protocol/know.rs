@@ -1,6 +1,9 @@
 //! What a warp, or a barrier, knows has happened.
 
 use super::bits::Bits;
+use super::state::FIRST;
+use std::ops::{Deref, DerefMut};
+use std::rc::Rc;
 use warpline_ir::Mask;
 
 /// Events that are known, by record, and phases, by barrier.
@@ -17,9 +20,10 @@ pub(super) struct Know {
 }
 
 impl Know {
+    /// Nothing, but that the phases before the first of each barrier are over.
     pub(super) fn new(barriers: usize) -> Self {
         Self {
-            phases: vec![0; barriers],
+            phases: vec![FIRST; barriers],
             ..Self::default()
         }
     }
@@ -52,11 +56,108 @@ impl Know {
         self.weak.clear(dead);
     }
 
-    /// Forgets a record.
-    pub(super) fn forget(&mut self, record: u32) {
-        self.seen.remove(record);
-        self.fenced.remove(record);
-        self.weak.remove(record);
+    fn sets(&self) -> [&Bits; 3] {
+        [&self.seen, &self.fenced, &self.weak]
+    }
+
+    fn sets_mut(&mut self) -> [&mut Bits; 3] {
+        [&mut self.seen, &mut self.fenced, &mut self.weak]
+    }
+}
+
+/// What is known, shared by all states that know the same until one learns more.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Shared(Rc<Know>);
+
+impl Shared {
+    pub(super) fn new(barriers: usize) -> Self {
+        Self(Rc::new(Know::new(barriers)))
+    }
+
+    pub(super) fn clear(&mut self, dead: &Bits) {
+        if self.sets().iter().any(|s| s.meets(dead)) {
+            Know::clear(self, dead);
+        }
+    }
+
+    /// Knows of records what another knows of others, as told by `to`: mine, theirs.
+    pub(super) fn copy(&mut self, other: &Know, to: &[(u32, u32)]) {
+        for set in 0..3 {
+            let theirs = other.sets()[set];
+            for &(mine, _) in to.iter().filter(|t| theirs.has(t.1)) {
+                self.sets_mut()[set].add(mine);
+            }
+        }
+    }
+
+    /// Knows of records no more than another knows of those they are the same as; says whether
+    /// that is less.
+    pub(super) fn restrict(&mut self, other: &Know, same: &Same) -> bool {
+        let lost = [0, 1].map(|set| same.lost(self.sets()[set], other.sets()[set]));
+        let less = lost.iter().any(|l| !l.is_empty());
+        if less {
+            for (mine, lost) in self.sets_mut().into_iter().zip(&lost) {
+                mine.clear(lost);
+            }
+        }
+        less
+    }
+}
+
+impl Deref for Shared {
+    type Target = Know;
+    fn deref(&self) -> &Know {
+        &self.0
+    }
+}
+
+impl DerefMut for Shared {
+    fn deref_mut(&mut self) -> &mut Know {
+        Rc::make_mut(&mut self.0)
+    }
+}
+
+/// Which records of two states are the same.
+#[derive(Default)]
+pub(super) struct Same {
+    /// Mine that are the same as some of theirs.
+    mine: Bits,
+    /// By theirs: mine.
+    by_theirs: Vec<Vec<u32>>,
+    /// Mine that are the same as several of theirs, with one of them each.
+    more: Vec<(u32, u32)>,
+}
+
+impl Same {
+    pub(super) fn add(&mut self, mine: u32, theirs: u32) {
+        if self.mine.has(mine) {
+            self.more.push((mine, theirs));
+            return;
+        }
+        self.mine.add(mine);
+        let at = theirs as usize;
+        if self.by_theirs.len() <= at {
+            self.by_theirs.resize(at + 1, Vec::new());
+        }
+        self.by_theirs[at].push(mine);
+    }
+
+    /// What I know that they do not.
+    fn lost(&self, mine: &Bits, theirs: &Bits) -> Bits {
+        let mut common = Bits::default();
+        for i in theirs.iter() {
+            let same = self.by_theirs.get(i as usize);
+            same.into_iter().flatten().for_each(|&m| common.add(m));
+        }
+        for &(m, i) in &self.more {
+            if !theirs.has(i) {
+                common.remove(m);
+            }
+        }
+        let mut lost = Bits::default();
+        lost.join_common(mine, &self.mine);
+        lost.clear(&common);
+        lost
     }
 }
 
@@ -64,15 +165,15 @@ impl Know {
 #[derive(Clone, Debug)]
 pub(super) struct WarpKnow {
     /// Every lane.
-    pub(super) all: Know,
+    pub(super) all: Shared,
     /// Some lanes, until the warp meets.
-    pub(super) some: Option<(Mask, Box<Know>)>,
+    pub(super) some: Option<(Mask, Shared)>,
 }
 
 impl WarpKnow {
     pub(super) fn new(barriers: usize) -> Self {
         Self {
-            all: Know::new(barriers),
+            all: Shared::new(barriers),
             some: None,
         }
     }
@@ -103,7 +204,7 @@ impl WarpKnow {
     }
 
     /// What some lanes can hand on.
-    pub(super) fn told(&self, lanes: Mask) -> Know {
+    pub(super) fn told(&self, lanes: Mask) -> Shared {
         let mut told = self.all.clone();
         if let Some((mask, know)) = &self.some
             && mask & lanes != 0
@@ -119,9 +220,7 @@ impl WarpKnow {
             return &mut self.all;
         }
         let barriers = self.all.phases.len();
-        let (mask, know) = self
-            .some
-            .get_or_insert_with(|| (0, Box::new(Know::new(barriers))));
+        let (mask, know) = self.some.get_or_insert_with(|| (0, Shared::new(barriers)));
         *mask |= lanes;
         know
     }
@@ -130,14 +229,6 @@ impl WarpKnow {
     pub(super) fn meet(&mut self) {
         if let Some((_, know)) = self.some.take() {
             self.all.join(&know);
-        }
-    }
-
-    /// Forgets a record.
-    pub(super) fn forget(&mut self, record: u32) {
-        self.all.forget(record);
-        if let Some((_, know)) = &mut self.some {
-            know.forget(record);
         }
     }
 

@@ -2,8 +2,9 @@
 //! that are unknown read as zero and are seen to elsewhere.
 
 use super::act::lanes_of;
-use super::record::{ANY_LANE, Run, Who};
+use super::record::Who;
 use super::rules;
+use super::runs::{ANY_LANE, Run};
 use super::term::Arg;
 use super::touch::Touch;
 use super::trace::What;
@@ -78,7 +79,7 @@ impl World<'_, '_> {
             let touched = self.touch(Touch {
                 who: Who::Lanes,
                 lanes,
-                runs,
+                runs: runs.into_iter().collect(),
                 write,
                 atomic,
                 bulk: false,
@@ -164,7 +165,7 @@ impl World<'_, '_> {
                 let i = self.touch(Touch {
                     who,
                     lanes: issuer,
-                    runs,
+                    runs: runs.into_iter().collect(),
                     write,
                     atomic: write && job.combines(),
                     bulk: job.is_async_proxy(),
@@ -198,7 +199,7 @@ impl World<'_, '_> {
                     .iter()
                     .map(|&i| self.st.records.get(i))
                     .find(|r| r.write)
-                    .map_or((u32::MAX, 0), |r| (r.tile, r.runs[0].lo));
+                    .map_or((u32::MAX, 0), |r| (r.tile, r.runs.start()));
                 let phase = self.st.bars[at].phase;
                 self.trail(What::Copies {
                     bar: at,
@@ -241,14 +242,20 @@ impl World<'_, '_> {
                 Ok(())
             }
             Done::WgmmaGroup => {
-                for &i in records {
-                    if !warp.open.contains(&i) {
-                        warp.open.push(i);
-                    }
-                }
+                self.open(records);
                 Ok(())
             }
             Done::Nobody => Ok(()),
+        }
+    }
+
+    /// Adds records of products to the group that is open.
+    pub(super) fn open(&mut self, records: &[u32]) {
+        let open = &mut self.st.warps[self.cur].open;
+        for &i in records {
+            if !open.contains(&i) {
+                open.push(i);
+            }
         }
     }
 

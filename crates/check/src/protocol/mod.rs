@@ -26,11 +26,14 @@ mod finish;
 mod forget;
 mod know;
 mod machine;
+mod merge;
 mod record;
 pub mod rules;
+mod runs;
 mod slice;
 mod state;
 mod step;
+mod stretch;
 mod term;
 mod touch;
 mod trace;
@@ -39,13 +42,15 @@ mod world;
 
 use crate::refusal::Refusal;
 use code::{Kinds, Program};
-use know::{Know, WarpKnow};
+use know::{Shared, WarpKnow};
 use slice::Slice;
-use state::{Bar, Env, Inside, Meeting, State, Status, Warp};
+use state::{Bar, Env, FIRST, Inside, Meeting, State, Status, Warp};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use term::{Node, Terms};
 use value::Held;
-use warpline_ir::{Kernel, Loc, Mask};
+use warpline_ir::{Kernel, Loc, Mask, Tile};
 
 /// What the walk found, and how far it went.
 pub(crate) struct Walked {
@@ -66,11 +71,6 @@ pub(crate) fn judge(kernel: &Kernel) -> Walked {
         .iter()
         .map(|p| p.waits(kernel.barriers.len()))
         .collect();
-    let (touchers, parties) = (
-        code::touchers(kernel, &programs),
-        code::parties(kernel, &programs),
-    );
-    let guards = code::guards(kernel, &programs);
     let mut bars = 0;
     let first_bar = kernel
         .barriers
@@ -88,11 +88,10 @@ pub(crate) fn judge(kernel: &Kernel) -> Walked {
         kept,
         numbers: slice.numbers,
         period: slice.period,
+        aliases: aliases(kernel),
         words: slice.words,
         waits,
-        touchers,
-        guards,
-        parties,
+        stretches: RefCell::default(),
         first_bar,
         bars,
         ctas: kernel.cluster_size(),
@@ -104,6 +103,17 @@ pub(crate) fn judge(kernel: &Kernel) -> Walked {
         states: explored.states,
         steps: explored.steps,
     }
+}
+
+/// By tile: those it shares bytes with.
+fn aliases(kernel: &Kernel) -> Vec<Vec<u32>> {
+    let range = |t: &Tile| t.offset..t.offset + t.bytes();
+    let meets = |a: &Tile, b: &Tile| range(a).start < range(b).end && range(b).start < range(a).end;
+    let of = |a: &Tile| {
+        let tiles = (0..).zip(&kernel.tiles);
+        tiles.filter(|(_, b)| meets(a, b)).map(|t| t.0).collect()
+    };
+    kernel.tiles.iter().map(of).collect()
 }
 
 /// Before the first statement.
@@ -119,7 +129,7 @@ fn start(env: &Env<'_>) -> State {
             pc: 0,
             active: Mask::MAX,
             frames: Vec::new(),
-            regs: vec![Held::nothing(); env.kept],
+            regs: Rc::new(vec![Held::nothing(); env.kept]),
             status: Status::Ready,
             know: WarpKnow::new(barriers),
             apart: Vec::new(),
@@ -142,20 +152,20 @@ fn start(env: &Env<'_>) -> State {
         bytes: 0,
         copied: false,
         terms: BTreeMap::new(),
-        phase: 0,
+        phase: FIRST,
         init: None,
         fenced: false,
         made: Loc::default(),
-        came: Know::new(barriers),
-        done: Know::new(barriers),
+        came: Shared::new(barriers),
+        done: Shared::new(barriers),
         passed: Vec::new(),
     };
     let meeting = || Meeting {
         came: 0,
         expected: 0,
-        over: 0,
-        know: Know::new(barriers),
-        done: Know::new(barriers),
+        over: FIRST,
+        know: Shared::new(barriers),
+        done: Shared::new(barriers),
         last: Loc::default(),
     };
     State {

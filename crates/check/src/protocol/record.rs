@@ -1,18 +1,9 @@
 //! Accesses that later ones may conflict with.
 
 use super::bits::Bits;
+use super::runs::Runs;
+use std::collections::HashMap;
 use warpline_ir::{Loc, Mask};
-
-/// A run of bytes, and the lane that touched it (32: any).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
-pub(super) struct Run {
-    pub(super) lo: u32,
-    pub(super) hi: u32,
-    pub(super) lane: u8,
-}
-
-/// Any lane.
-pub(super) const ANY_LANE: u8 = 32;
 
 /// Who touches.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -48,8 +39,7 @@ pub(super) struct Record {
     pub(super) bulk: bool,
     pub(super) cta: u32,
     pub(super) tile: u32,
-    /// Sorted, not overlapping if of one lane.
-    pub(super) runs: Vec<Run>,
+    pub(super) runs: Runs,
     pub(super) epoch: u32,
     pub(super) live: bool,
     /// Has it been handed on to all who could get in its way?
@@ -61,8 +51,12 @@ pub(super) struct Record {
 pub(super) struct Records {
     all: Vec<Record>,
     free: Vec<u32>,
-    /// By CTA whose memory they are in.
-    by_cta: Vec<Vec<u32>>,
+    /// By the CTA whose memory they are in, and tile.
+    by_place: HashMap<(u32, u32), Vec<u32>>,
+    /// By warp that made them.
+    by_warp: Vec<Vec<u32>>,
+    /// Lanes' own asynchronous copies.
+    copies: Vec<u32>,
     /// By CTA that made them: generic accesses.
     generic: Vec<Bits>,
 }
@@ -84,14 +78,25 @@ impl Records {
             .map(|(i, r)| (i as u32, r))
     }
 
-    /// Those in the memory of a CTA.
-    pub(super) fn of(&self, cta: u32) -> impl Iterator<Item = (u32, &Record)> {
-        let list = self.by_cta.get(cta as usize);
-        let list = list
-            .into_iter()
-            .flatten()
-            .map(|&i| (i, &self.all[i as usize]));
-        list.filter(|(_, r)| r.live)
+    fn list<'s>(&'s self, list: Option<&'s Vec<u32>>) -> impl Iterator<Item = (u32, &'s Record)> {
+        let list = list.into_iter().flatten();
+        list.map(|&i| (i, &self.all[i as usize]))
+            .filter(|(_, r)| r.live)
+    }
+
+    /// Those in a tile of a CTA, or of no tile.
+    pub(super) fn of(&self, cta: u32, tile: u32) -> impl Iterator<Item = (u32, &Record)> {
+        self.list(self.by_place.get(&(cta, tile)))
+    }
+
+    /// Those that a warp made.
+    pub(super) fn by(&self, warp: u32) -> impl Iterator<Item = (u32, &Record)> {
+        self.list(self.by_warp.get(warp as usize))
+    }
+
+    /// Lanes' own asynchronous copies.
+    pub(super) fn copies(&self) -> impl Iterator<Item = (u32, &Record)> {
+        self.list(Some(&self.copies))
     }
 
     /// Generic accesses made by a CTA, or by all others.
@@ -105,16 +110,23 @@ impl Records {
 
     /// Adds a record that a CTA made.
     pub(super) fn add(&mut self, r: Record, maker: u32) -> u32 {
-        let (cta, generic) = (r.cta as usize, matches!(r.who, Who::Lanes | Who::Copy));
+        let (place, warp) = ((r.cta, r.tile), r.warp as usize);
+        let (copy, generic) = (r.who == Who::Copy, matches!(r.who, Who::Lanes | Who::Copy));
         let i = self.put(r);
-        let most = cta.max(maker as usize) + 1;
-        if self.by_cta.len() < most {
-            self.by_cta.resize(most, Vec::new());
-            self.generic.resize(most, Bits::default());
+        if copy {
+            self.copies.push(i);
         }
-        self.by_cta[cta].push(i);
+        self.by_place.entry(place).or_default().push(i);
+        if self.by_warp.len() <= warp {
+            self.by_warp.resize(warp + 1, Vec::new());
+        }
+        self.by_warp[warp].push(i);
+        let maker = maker as usize;
+        if self.generic.len() <= maker {
+            self.generic.resize(maker + 1, Bits::default());
+        }
         if generic {
-            self.generic[maker as usize].add(i);
+            self.generic[maker].add(i);
         }
         i
     }
@@ -146,98 +158,10 @@ impl Records {
             }
         }
         self.free.sort_unstable_by(|a, b| b.cmp(a));
-        for list in &mut self.by_cta {
-            list.retain(|&i| !dead.has(i));
-        }
+        let lists = self.by_place.values_mut().chain(&mut self.by_warp);
+        let lists = lists.chain([&mut self.copies]);
+        lists.for_each(|list| list.retain(|&i| !dead.has(i)));
         self.generic.iter_mut().for_each(|g| g.clear(&dead));
         dead
-    }
-}
-
-/// The first pair of runs that overlap and that `differ` accepts.
-pub(super) fn overlap<'a>(
-    a: &'a [Run],
-    b: &'a [Run],
-    mut accept: impl FnMut(&Run, &Run) -> bool,
-) -> Option<(&'a Run, &'a Run)> {
-    for x in a {
-        // Sorted by `lo`; runs of different lanes may overlap, so `hi` is not.
-        for y in b {
-            if y.lo >= x.hi {
-                break;
-            }
-            if x.lo < y.hi && accept(x, y) {
-                return Some((x, y));
-            }
-        }
-    }
-    None
-}
-
-/// Sorts runs and joins neighbours of the same lane.
-pub(super) fn tidy(runs: &mut Vec<Run>) {
-    runs.sort_unstable();
-    let mut out: Vec<Run> = Vec::with_capacity(runs.len());
-    for r in runs.drain(..) {
-        match out.last_mut() {
-            Some(last) if last.lane == r.lane && r.lo <= last.hi => last.hi = last.hi.max(r.hi),
-            _ => out.push(r),
-        }
-    }
-    *runs = out;
-}
-
-/// What is left of runs when others are taken away.
-pub(super) fn without(runs: &[Run], taken: &[Run]) -> Vec<Run> {
-    let mut out = Vec::new();
-    for r in runs {
-        let mut lo = r.lo;
-        for t in taken {
-            if t.lo >= r.hi {
-                break;
-            }
-            if t.hi <= lo {
-                continue;
-            }
-            if t.lo > lo {
-                out.push(Run { lo, hi: t.lo, ..*r });
-            }
-            lo = lo.max(t.hi);
-        }
-        if lo < r.hi {
-            out.push(Run { lo, ..*r });
-        }
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn run(lo: u32, hi: u32) -> Run {
-        Run {
-            lo,
-            hi,
-            lane: ANY_LANE,
-        }
-    }
-
-    #[test]
-    fn runs_are_joined_and_cut() {
-        let mut runs = vec![run(8, 16), run(0, 8), run(20, 24)];
-        tidy(&mut runs);
-        assert_eq!(runs, [run(0, 16), run(20, 24)]);
-        let left = without(&runs, &[run(4, 6), run(15, 21)]);
-        assert_eq!(left, [run(0, 4), run(6, 15), run(21, 24)]);
-        assert!(without(&runs, &[run(0, 100)]).is_empty());
-    }
-
-    #[test]
-    fn an_overlap_is_found_whatever_the_lanes() {
-        let a = [run(0, 4), run(8, 12)];
-        assert!(overlap(&a, &[run(4, 8)], |_, _| true).is_none());
-        assert!(overlap(&a, &[run(11, 20)], |_, _| true).is_some());
-        assert!(overlap(&a, &[run(11, 20)], |x, y| x.lane != y.lane).is_none());
     }
 }

@@ -1,13 +1,25 @@
 //! The state of a cluster as the walk goes on.
 
-use super::code::{Parties, Program, Waiters};
-use super::know::{Know, WarpKnow};
+use super::code::{Program, Waiters};
+use super::know::{Shared, WarpKnow};
 use super::record::Records;
+use super::stretch::Stretches;
 use super::term::{Decided, Question, TermId, Terms};
 use super::trace::Trail;
 use super::value::{Held, Val};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use warpline_ir::{Kernel, Loc, Mask, Swizzle};
+
+/// The number of a barrier's first phase: some room below it, so that all that two states know
+/// can be taken together, relative to where each is. It is told as phase 0.
+pub(super) const FIRST: u32 = 2;
+
+/// A phase, as it is told.
+pub(super) fn as_told(phase: i64) -> i64 {
+    phase - i64::from(FIRST)
+}
 
 /// What stays the same through a check.
 pub(super) struct Env<'k> {
@@ -22,16 +34,13 @@ pub(super) struct Env<'k> {
     pub(super) numbers: Vec<bool>,
     /// Numbers computed from a count depend on it modulo this; 0: on all of it.
     pub(super) period: i64,
+    /// By tile: those it shares bytes with, itself among them.
+    pub(super) aliases: Vec<Vec<u32>>,
     /// By tile: are its words followed?
     pub(super) words: Vec<bool>,
     /// By role and mbarrier array: who of it waits for it?
     pub(super) waits: Vec<Vec<Waiters>>,
-    /// By tile: the roles that touch its bytes, and those that write them.
-    pub(super) touchers: Vec<(u64, u64)>,
-    /// By tile, and by mbarrier array: what who fills it waits for.
-    pub(super) guards: (Vec<Vec<u32>>, Vec<Vec<u32>>),
-    /// By mbarrier array: who uses it.
-    pub(super) parties: Vec<Parties>,
+    pub(super) stretches: RefCell<Stretches>,
     /// By mbarrier array: the number of its first barrier.
     pub(super) first_bar: Vec<u32>,
     /// mbarriers of a CTA.
@@ -160,8 +169,8 @@ pub(super) struct Bar {
     pub(super) fenced: bool,
     /// Where it was made.
     pub(super) made: Loc,
-    pub(super) came: Know,
-    pub(super) done: Know,
+    pub(super) came: Shared,
+    pub(super) done: Shared,
     /// Waits that saw a phase complete: their records, and the phase.
     pub(super) passed: Vec<(u32, i64)>,
 }
@@ -174,8 +183,8 @@ pub(super) struct Meeting {
     pub(super) expected: u32,
     /// Meetings that are over.
     pub(super) over: u32,
-    pub(super) know: Know,
-    pub(super) done: Know,
+    pub(super) know: Shared,
+    pub(super) done: Shared,
     /// The last that came.
     pub(super) last: Loc,
 }
@@ -266,7 +275,7 @@ pub(super) struct Warp {
     pub(super) pc: u32,
     pub(super) active: Mask,
     pub(super) frames: Vec<Frame>,
-    pub(super) regs: Vec<Held>,
+    pub(super) regs: Rc<Vec<Held>>,
     pub(super) status: Status,
     pub(super) know: WarpKnow,
     /// Its own accesses since its lanes last met.
@@ -298,6 +307,18 @@ impl Warp {
         })
     }
 
+    /// The rounds of the loops it is in, outermost first.
+    pub(super) fn rounds(&self) -> Vec<u32> {
+        let round = |f: &Frame| match f {
+            Frame::Loop {
+                rounds: Rounds::Term { round, .. } | Rounds::While { round, .. },
+                ..
+            } => Some(*round),
+            _ => None,
+        };
+        self.frames.iter().filter_map(round).collect()
+    }
+
     /// The round it is in.
     pub(super) fn inside(&mut self) -> &mut Inside {
         let found = self.frames.iter_mut().rev().find_map(|f| match f {
@@ -312,7 +333,7 @@ impl Warp {
 }
 
 /// A cluster in the middle of the walk.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(super) struct State {
     pub(super) warps: Vec<Warp>,
     pub(super) bars: Vec<Bar>,

@@ -86,6 +86,9 @@ impl<'k> World<'_, 'k> {
         let (pc, role) = (w.pc, w.role as usize);
         let program = &env.programs[role];
         self.loc = program.locs[pc as usize];
+        if let Some(end) = self.stretch(pc)? {
+            return Ok(self.go(end));
+        }
         Ok(match &program.code[pc as usize] {
             Code::Act(a) => match self.run(a)? {
                 Ran::Next => {
@@ -429,14 +432,17 @@ impl<'k> World<'_, 'k> {
         };
         let val = match (self.val(from).arg(), self.val(step).arg()) {
             (Some(Arg::Num(f)), Some(Arg::Num(s))) => Val::Uni((f + i64::from(round) * s) as u64),
-            (Some(Arg::Sym(f)), Some(Arg::Num(s))) => Val::Sym(Sym {
-                off: f.off + i64::from(round) * s,
-                ..f
-            }),
-            _ => Val::Sym(Sym {
-                term: self.env.terms.add(Node::Counter { of, round }),
-                off: 0,
-            }),
+            (Some(from), Some(step)) => {
+                let node = Node::Counter {
+                    of,
+                    round,
+                    from,
+                    step,
+                };
+                let term = self.env.terms.add(node);
+                Val::Sym(Sym { term, off: 0 })
+            }
+            _ => Val::Opaque,
         };
         self.put(var, val);
         let around = match self.env.terms.node(of) {

@@ -76,8 +76,13 @@ pub(super) enum Node {
     },
     /// No loop.
     Outside,
-    /// The counter of a loop in a round.
-    Counter { of: TermId, round: u32 },
+    /// The counter of a loop in a round, from a start and by a step.
+    Counter {
+        of: TermId,
+        round: u32,
+        from: Arg,
+        step: Arg,
+    },
 }
 
 /// All terms of a check.
@@ -360,7 +365,13 @@ impl Terms {
 pub(super) fn operands(node: &Node, each: &mut dyn FnMut(&Arg)) {
     match node {
         Node::Op(_, _, args) => args.iter().for_each(each),
-        Node::Less(a, b) | Node::Equal(a, b) | Node::Both(a, b) | Node::Either(a, b) => {
+        Node::Less(a, b)
+        | Node::Equal(a, b)
+        | Node::Both(a, b)
+        | Node::Either(a, b)
+        | Node::Counter {
+            from: a, step: b, ..
+        } => {
             each(a);
             each(b);
         }

@@ -1,18 +1,21 @@
 //! Accesses to shared memory: is each ordered after what it conflicts with?
 
-use super::record::{ANY_LANE, Record, Run, Who, overlap, tidy, without};
+use super::record::{Record, Who};
 use super::rules;
+use super::runs::{ANY_LANE, Run, Runs};
+use super::state::FIRST;
 use super::trace::{Step, What};
 use super::world::{Stop, World};
 use crate::refusal::{Rule, Side};
 use warpline_ir::{Loc, Mask};
 
 /// An access about to be made.
+#[derive(Clone)]
 pub(super) struct Touch {
     pub(super) who: Who,
     /// The lanes that make or issue it.
     pub(super) lanes: Mask,
-    pub(super) runs: Vec<Run>,
+    pub(super) runs: Runs,
     pub(super) write: bool,
     pub(super) atomic: bool,
     pub(super) bulk: bool,
@@ -22,16 +25,15 @@ pub(super) struct Touch {
 
 impl World<'_, '_> {
     /// Judges an access and notes it; gives its record.
-    pub(super) fn touch(&mut self, mut t: Touch) -> Result<u32, Stop> {
-        tidy(&mut t.runs);
-        let (Some(lo), Some(hi)) = (
-            t.runs.iter().map(|r| r.lo).min(),
-            t.runs.iter().map(|r| r.hi).max(),
-        ) else {
+    pub(super) fn touch(&mut self, t: Touch) -> Result<u32, Stop> {
+        if let Some(kept) = &mut self.kept {
+            kept.push((t.clone(), self.loc));
+        }
+        if t.runs.is_empty() {
             return Ok(u32::MAX);
-        };
-        self.judge(&t, lo, hi)?;
-        self.supersede(&t, lo, hi);
+        }
+        self.judge(&t)?;
+        self.supersede(&t);
         let warp = &self.st.warps[self.cur];
         let epoch = warp.epoch;
         let same = |r: &Record| {
@@ -45,19 +47,18 @@ impl World<'_, '_> {
         let found = self
             .st
             .records
-            .of(t.cta)
+            .of(t.cta, t.tile)
             .find(|(_, r)| same(r))
             .map(|r| r.0);
         if let Some(i) = found {
             let r = self.st.records.get_mut(i);
-            r.runs.extend(&t.runs);
+            r.runs = r.runs.and(&t.runs);
             r.lanes |= t.lanes;
-            tidy(&mut r.runs);
             return Ok(i);
         }
         self.trail(What::Touches {
             tile: t.tile,
-            byte: lo,
+            byte: t.runs.start(),
             how: verb(t.who, t.write),
             cta: t.cta,
         });
@@ -85,16 +86,21 @@ impl World<'_, '_> {
         Ok(i)
     }
 
-    fn judge(&mut self, t: &Touch, lo: u32, hi: u32) -> Result<(), Stop> {
+    /// Records that may have bytes in common with an access.
+    fn around(&self, t: &Touch) -> impl Iterator<Item = (u32, &Record)> {
+        let tiles = self.env.aliases[t.tile as usize].iter();
+        tiles.flat_map(move |&tile| self.st.records.of(t.cta, tile))
+    }
+
+    fn judge(&mut self, t: &Touch) -> Result<(), Stop> {
         let me = self.cur as u32;
         let know = &self.st.warps[self.cur].know;
         let mut found = None;
-        for (i, r) in self.st.records.of(t.cta) {
-            let hits = (t.write || r.write)
-                && !(t.atomic && r.atomic)
-                && r.runs.first().is_some_and(|f| f.lo < hi)
-                && r.runs.iter().any(|x| x.hi > lo && x.lo < hi);
-            if !hits {
+        for (i, r) in self.around(t) {
+            let hits = (t.write || r.write) && !(t.atomic && r.atomic) && r.runs.is_near(&t.runs);
+            // Most is known to all lanes.
+            let fenced = !t.bulk || r.bulk || know.all.fenced.has(i);
+            if !hits || know.all.seen.has(i) && fenced {
                 continue;
             }
             let own = r.warp == me
@@ -108,7 +114,7 @@ impl World<'_, '_> {
                         || lane < ANY_LANE && lanes >> lane & 1 == 1 && mine == ANY_LANE);
                 same || know.seen(lanes, i)
             };
-            if let Some((x, _)) = overlap(&r.runs, &t.runs, |x, y| !knows(x.lane, y.lane)) {
+            if let Some(x) = r.runs.overlap(&t.runs, |x, y| !knows(x.lane, y.lane)) {
                 found = Some((i, x.lo, self.unordered(r, t, i)));
                 break;
             }
@@ -121,7 +127,7 @@ impl World<'_, '_> {
                     };
                     !know.fenced(lanes, i)
                 };
-                if let Some((x, _)) = overlap(&r.runs, &t.runs, unfenced) {
+                if let Some(x) = r.runs.overlap(&t.runs, unfenced) {
                     let rule = if r.write {
                         &rules::PROXY_WRITE
                     } else {
@@ -155,7 +161,7 @@ impl World<'_, '_> {
 
     fn is_before_start(&self, t: &Touch) -> bool {
         let meeting = self.env.first_meeting() + self.env.cluster_meeting();
-        self.st.warps[self.cur].know.phases(t.lanes, meeting) == 0
+        self.st.warps[self.cur].know.phases(t.lanes, meeting) <= FIRST
     }
 
     fn conflict(&mut self, t: &Touch, i: u32, byte: u32, rule: &'static Rule) -> Stop {
@@ -190,12 +196,11 @@ impl World<'_, '_> {
 
     /// Forgets what later accesses are ordered after in any case, if they are ordered after this
     /// one: also where it is unknown whether this one takes place, as they must be all the same.
-    fn supersede(&mut self, t: &Touch, lo: u32, hi: u32) {
+    fn supersede(&mut self, t: &Touch) {
         let me = self.cur as u32;
         let mut gone = Vec::new();
-        for (i, r) in self.st.records.of(t.cta) {
-            let near = r.runs.iter().any(|x| x.hi > lo && x.lo < hi);
-            if !near || t.atomic != r.atomic {
+        for (i, r) in self.around(t) {
+            if !r.runs.is_near(&t.runs) || t.atomic != r.atomic {
                 continue;
             }
             let mine = r.warp == me && r.who == t.who;
@@ -210,7 +215,7 @@ impl World<'_, '_> {
         }
         for i in gone {
             let r = self.st.records.get_mut(i);
-            r.runs = without(&r.runs, &t.runs);
+            r.runs = r.runs.without(&t.runs);
             r.live = !r.runs.is_empty();
         }
     }
@@ -228,7 +233,7 @@ impl World<'_, '_> {
                 bulk: false,
                 cta,
                 tile: u32::MAX,
-                runs: Vec::new(),
+                runs: Runs::default(),
                 epoch: 0,
                 live: true,
                 settled: false,
@@ -247,15 +252,14 @@ impl World<'_, '_> {
         for i in std::mem::take(&mut warp.apart) {
             let r = self.st.records.get_mut(i);
             if r.live && r.warp == self.cur as u32 {
-                r.runs.iter_mut().for_each(|x| x.lane = ANY_LANE);
-                tidy(&mut r.runs);
+                r.runs = r.runs.met();
                 warp.know.all.seen.add(i);
             }
         }
     }
 
     /// What some lanes hand on: what they know and what they did.
-    pub(super) fn told(&self, lanes: Mask) -> super::know::Know {
+    pub(super) fn told(&self, lanes: Mask) -> super::know::Shared {
         let warp = &self.st.warps[self.cur];
         let mut told = warp.know.told(lanes);
         for &i in &warp.apart {

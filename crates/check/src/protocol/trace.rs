@@ -1,6 +1,6 @@
 //! What happened on the way, to be told when something is wrong.
 
-use super::state::Env;
+use super::state::{Env, as_told};
 use crate::refusal::Event;
 use std::rc::Rc;
 use warpline_ir::Loc;
@@ -116,18 +116,22 @@ impl Step {
                     0 => String::new(),
                     n => format!(", expecting {n} bytes"),
                 };
+                let phase = as_told(i64::from(*phase));
                 format!("arrives at {}{times}, phase {phase}{bytes}", bar(*b))
             }
-            What::Passes { bar: b, phase } => format!("sees {} complete, phase {phase}", bar(*b)),
+            What::Passes { bar: b, phase } => {
+                format!("sees {} complete, phase {}", bar(*b), as_told(*phase))
+            }
             What::Copies {
                 bar: b,
                 phase,
                 tile,
                 byte,
             } => format!(
-                "has {} filled, counted by {}, phase {phase}",
+                "has {} filled, counted by {}, phase {}",
                 env.place_name(*tile, *byte),
-                bar(*b)
+                bar(*b),
+                as_told(i64::from(*phase))
             ),
             What::Touches {
                 tile,
@@ -142,9 +146,11 @@ impl Step {
                 }
             }
             What::Comes { meeting, number } => {
+                let number = as_told(i64::from(*number));
                 format!("comes to {}, meeting {number}", env.meeting_name(*meeting))
             }
             What::Leaves { meeting, number } => {
+                let number = as_told(i64::from(*number));
                 format!("leaves {}, meeting {number}", env.meeting_name(*meeting))
             }
             What::Waits { what } => format!("waits for its {what}"),

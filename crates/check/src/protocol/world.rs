@@ -1,7 +1,7 @@
 //! One walk: the state of a cluster and the warp that runs now.
 
 use super::record::{Record, Who};
-use super::state::{Env, State};
+use super::state::{Env, FIRST, State};
 use super::trace::What;
 use crate::refusal::{Event, Refusal, Rule, Side};
 use warpline_ir::{Fault, FaultKind, Loc};
@@ -26,6 +26,8 @@ pub(super) struct World<'e, 'k> {
     pub(super) lost: bool,
     /// The bytes of a copy that a launch decides.
     pub(super) length: Option<super::term::Sym>,
+    /// Accesses of a stretch that is run for the first time.
+    pub(super) kept: Option<Vec<(super::touch::Touch, Loc)>>,
     /// Steps walked.
     pub(super) steps: u64,
 }
@@ -41,6 +43,7 @@ impl<'e, 'k> World<'e, 'k> {
             loaded: None,
             lost: false,
             length: None,
+            kept: None,
             steps: 0,
         }
     }
@@ -213,19 +216,17 @@ impl<'e, 'k> World<'e, 'k> {
             return Ok(());
         }
         let meeting = self.env.first_meeting() + self.env.cluster_meeting();
-        if self.st.warps[self.cur].know.phases(lanes, meeting) == 0 {
+        if self.st.warps[self.cur].know.phases(lanes, meeting) <= FIRST {
             let text = format!(
                 "reaches into CTA {cta}, which may not have started: no cluster barrier lies before"
             );
             return Err(self.refuse(&super::rules::START, text));
         }
         // Its last reach into that CTA stands for those before.
-        let old = self
-            .st
-            .records
-            .of(cta)
-            .find(|(_, r)| r.who == Who::Reach && r.warp == self.cur as u32);
-        if let Some((i, _)) = old {
+        let me = self.cur as u32;
+        let old = |r: &Record| r.who == Who::Reach && r.warp == me;
+        let list = self.st.records.of(cta, u32::MAX).filter(|(_, r)| old(r));
+        for i in list.map(|(i, _)| i).collect::<Vec<_>>() {
             self.st.records.get_mut(i).live = false;
         }
         self.note(Who::Reach, lanes, cta);

@@ -1,7 +1,7 @@
 //! Work queues: items that CTAs, or clusters, take as they come to them.
 
 use super::declare::Builder;
-use super::flow::{if_, if_else, while_};
+use super::flow::{if_, while_};
 use super::global::Global;
 use super::raw::{Bar, store_async};
 use super::reg::{Reg, Value, Var};
@@ -17,16 +17,13 @@ use crate::sync::{MemoryOrder, Scope};
 /// The role that fetches takes numbers from a counter in global memory and
 /// passes them on through a ring; every other role learns of an item only
 /// there, so all see the same sequence. The first item of a CTA, or of a
-/// cluster, is the one of its own index ([`dealt`](Self::dealt)); the rest
-/// come from the counter. Two words lie at the pointer that the queue adds to
+/// cluster, is the one of its own index; the rest come from the counter. Two words lie at the pointer that the queue adds to
 /// the parameters: the counter, and how many CTAs or clusters are through.
 /// They are zero before the first launch, and the last one makes them so again.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkQueue {
     words: Global<u32>,
     ring: Ring<Tile<u32>>,
-    /// Rounds that are dealt by index.
-    dealt: u32,
     /// Where the fetching threads of a cluster tell each other.
     cluster: Option<Shared>,
 }
@@ -61,17 +58,9 @@ impl WorkQueue {
         };
         Self {
             words: k.pointer(name),
-            dealt: 1,
             cluster: (size > 1).then(shared),
             ring: k.ring(name, stages, |s| s.vector::<u32>(4)).shared(),
         }
-    }
-
-    /// Has the first `rounds` items of each CTA or cluster dealt by index, at
-    /// least one: a ring fills at once, and the counter is asked only then.
-    pub fn dealt(mut self, rounds: u32) -> Self {
-        self.dealt = rounds.max(1);
-        self
     }
 
     /// In the fetching role, by one thread: takes items below `count` and runs `body` for each.
@@ -81,17 +70,10 @@ impl WorkQueue {
     pub fn fetch_each(self, count: impl Value<u32>, body: impl FnOnce(Reg<u32>)) {
         let _at = here();
         let count = count.reg();
-        // The item after this one, of the round after `round`.
-        let after = |next: Var<u32>, round: Var<u32>, all: Reg<u32>| {
-            let dealt = round.get() + 1;
-            round.set(dealt);
-            if_else(
-                dealt.lt(self.dealt),
-                || next.set(next.get() + all),
-                || next.set(self.words.fetch_add(0u32, 1u32) + all * self.dealt),
-            );
+        // The first items, one for each CTA or cluster, are not the counter's.
+        let after = |next: Var<u32>, all: Reg<u32>| {
+            next.set(self.words.fetch_add(0u32, 1u32) + all);
         };
-        let round = Var::new(0u32);
         let tell = |item| {
             let slot = self.ring.acquire();
             slot.store(0u32, 0u32, item);
@@ -102,7 +84,7 @@ impl WorkQueue {
             each_until(count, body, || {
                 let item = next.get();
                 tell(item);
-                after(next, round, all);
+                after(next, all);
                 item
             });
             self.leave(all);
@@ -113,10 +95,10 @@ impl WorkQueue {
         let turn = Var::new(0u32);
         each_until(count, body, || {
             let place = shared.place(turn.get());
-            turn.set(turn.get() + 1);
+            turn.set((turn.get() + 1) % (2 * STAGES));
             if_(first, || {
                 shared.send(place, next.get());
-                after(next, round, all);
+                after(next, all);
             });
             let item = shared.receive(place);
             tell(item);

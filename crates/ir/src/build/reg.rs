@@ -358,15 +358,14 @@ impl Reg<u32> {
     /// The quotient by a constant or register, rounded up.
     #[track_caller]
     pub fn div_ceil(self, b: u32) -> Reg<u32> {
-        if b.is_power_of_two() {
-            // No wrap for values near 2^32.
-            let (q, r) = (self >> b.trailing_zeros(), self & (b - 1));
-            let extra = super::select(r.ne(0u32), 1u32, 0u32);
-            return q + extra;
-        }
-        let q = self / b;
-        let extra = super::select((q * b).ne(self), 1u32, 0u32);
-        q + extra
+        // No wrap for values near 2^32, and at least one where the value is.
+        let one = self.min(1u32);
+        let below = self - one;
+        let whole = match b.is_power_of_two() {
+            true => below >> b.trailing_zeros(),
+            false => below / b,
+        };
+        whole + one
     }
 }
 

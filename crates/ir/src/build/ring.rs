@@ -103,12 +103,17 @@ struct End {
 pub(super) struct Held {
     pub(super) role: RoleId,
     pub(super) acc: u32,
+    /// Its stage, or [`NONE`](Self::NONE).
     pub(super) stage: Var<u32>,
-    pub(super) any: Var<bool>,
     /// Its tiles were touched by generic accesses.
     pub(super) generic: bool,
     /// Groups committed when it was last held: none after these reads it.
     pub(super) groups: usize,
+}
+
+impl Held {
+    /// No slot is held.
+    pub(super) const NONE: u32 = u32::MAX;
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -414,9 +419,9 @@ impl<L: RingTiles> Ring<L> {
         };
         let Some(end) = self.end(side) else { return };
         let total = end.stage.get() + n.reg();
-        let rounds = total / self.stages.max(1);
-        end.stage.set(total - rounds * self.stages);
-        end.parity.set(end.parity.get() ^ (rounds & 1));
+        let stages = self.stages.max(1);
+        end.stage.set(total % stages);
+        end.parity.set(end.parity.get() ^ ((total / stages) & 1));
     }
 
     /// This role's end of the ring, made at its first use.

@@ -380,32 +380,30 @@ impl<L: RingTiles> Slot<L, Reading> {
             let held = held.find(|h| Some(h.role) == s.role && h.acc == id)?;
             held.generic |= generic;
             held.groups = groups;
-            Some((held.stage, held.any, held.generic))
+            Some((held.stage, held.generic))
         });
-        let (stage, any, generic) = known.unwrap_or_else(|| {
-            let (stage, any) = (Var::carried(0u32), Var::carried(false));
+        let (stage, generic) = known.unwrap_or_else(|| {
+            let stage = Var::carried(Held::NONE);
             with(|s| {
                 let (role, groups) = (s.role?, s.groups());
                 s.rings[index].held.push(Held {
                     role,
                     acc: id,
                     stage,
-                    any,
                     generic,
                     groups,
                 });
                 Some(())
             });
-            (stage, any, generic)
+            (stage, generic)
         });
         // The groups of this step may stay in flight; those of the step before are done.
         let pending = with(|s| s.groups_since(self.groups));
         emit(WgmmaWait { pending });
-        if_(any.get(), || {
+        if_(stage.get().ne(Held::NONE), || {
             self.give_back(stage.get().operand(), generic);
         });
         stage.set(self.stage);
-        any.set(true);
     }
 
     /// Arrives on the empty barrier of a stage, here or in the whole cluster.
@@ -585,15 +583,15 @@ pub(crate) fn release_held(acc: u32) {
                 r.held
                     .iter()
                     .filter(|h| Some(h.role) == role && h.acc == acc)
-                    .map(|h| (r.empty, r.spread, h.stage, h.any, h.generic))
+                    .map(|h| (r.empty, r.spread, h.stage, h.generic))
             })
             .collect()
     });
-    for (empty, spread, stage, any, generic) in held {
-        if_(any.get(), || {
+    for (empty, spread, stage, generic) in held {
+        if_(stage.get().ne(Held::NONE), || {
             let stage = stage.get().operand();
             give_back(empty, stage, Width::Role, spread, generic);
         });
-        any.set(false);
+        stage.set(Held::NONE);
     }
 }

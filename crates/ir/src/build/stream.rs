@@ -5,9 +5,9 @@
 //! [`PartialTiles`](super::PartialTiles). A CTA leaves at most one, from its
 //! first tile, before it waits for any: so nobody waits in a circle.
 
-use super::flow::{Range, range, select, while_};
+use super::flow::{Range, range, select};
 use super::order::{TileAt, Tiles};
-use super::reg::{Reg, Var};
+use super::reg::Reg;
 use super::state::here;
 use super::warp::{cta_id, grid_ctas};
 
@@ -72,25 +72,19 @@ impl Stream {
     pub fn each(self, body: impl FnOnce(Share)) {
         let _at = here();
         let cta = cta_id();
-        let at = Var::new(self.first(cta));
-        let end = self.first(cta + 1);
-        while_(
-            || at.get().lt(end),
-            || {
-                let now = at.get();
-                let tile = now / self.steps;
-                let start = tile * self.steps;
-                let from = now - start;
-                let to = (end - start).min(self.steps);
-                at.set(start + to);
-                body(Share {
-                    tile: self.tiles.at(tile),
-                    from,
-                    to,
-                    last: self.owner(start + self.steps - 1),
-                });
-            },
-        );
+        let (first, end) = (self.first(cta), self.first(cta + 1));
+        // An empty share begins and ends behind the last tile.
+        let some = end.min(1u32);
+        let tiles = range(first / self.steps, (end - some) / self.steps + some);
+        tiles.each(|tile| {
+            let start = tile * self.steps;
+            body(Share {
+                tile: self.tiles.at(tile),
+                from: first.max(start) - start,
+                to: (end - start).min(self.steps),
+                last: self.owner(start + self.steps - 1),
+            });
+        });
     }
 }
 

@@ -100,8 +100,8 @@ impl<'a, K: RowOp, E: Cell> Line<'a, K, E> {
     fn share_weights(&self, tile: Tile<E>, ready: Named) {
         if_(self.seat.row.eq(0u32), || {
             for (i, raw) in self.read_weights().into_iter().enumerate() {
-                let units = self.seat.units(self.c).into_iter();
-                for ((unit, inside), raw) in units.zip(raw) {
+                let places = self.seat.places(self.c).into_iter();
+                for ((unit, inside), raw) in places.zip(raw) {
                     let write = || self.weight_at(tile, i, unit).store(raw);
                     match inside {
                         None => write(),
@@ -176,10 +176,10 @@ impl<'a, K: RowOp, E: Cell> Line<'a, K, E> {
                 n => warp_in_role() % n,
             };
             stat = meet.merge(stat, self.turn.get(), self.seat.row, warp);
-            self.turn.set(self.turn.get() + 1);
+            self.turn.set((self.turn.get() + 1) & Meet::<K>::TURNS);
         }
         let factors = K::factors(&stat, base, &self.given);
-        for (i, (unit, inside)) in self.seat.units(c).into_iter().enumerate() {
+        for (i, (unit, inside)) in self.seat.places(c).into_iter().enumerate() {
             let weights = self.weights_of(i, unit);
             let value = |(j, &x): (usize, &Reg<f32>)| {
                 let at: Vec<Reg<f32>> = weights.iter().map(|w| w[j]).collect();

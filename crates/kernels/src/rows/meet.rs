@@ -46,6 +46,8 @@ impl<K> Copy for Meet<K> {}
 
 impl<K: RowOp> Meet<K> {
     const WORDS: u32 = K::NOTHING.len() as u32;
+    /// Turns are counted up to this: two places, two parities.
+    pub(super) const TURNS: u32 = 3;
 
     /// None where a single warp holds a row.
     pub(super) fn declare(k: Builder, c: &Config) -> Option<Self> {
@@ -73,7 +75,7 @@ impl<K: RowOp> Meet<K> {
         })
     }
 
-    /// The record of the whole row: `turn` counts the rows of this CTA, `row`
+    /// The record of the whole row: `turn` counts the rows of this CTA (modulo four), `row`
     /// is the row's place in the block, `warp` the warp's among those of the row.
     #[track_caller]
     pub(super) fn merge(&self, stat: Stat, turn: Reg<u32>, row: Reg<u32>, warp: Reg<u32>) -> Stat {

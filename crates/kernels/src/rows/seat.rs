@@ -84,7 +84,7 @@ impl Part {
         let (each, more) = (units / c.cluster, units % c.cluster);
         Self {
             first: rank * each + rank.min(more),
-            count: each + select(rank.lt(more), 1u32, 0u32),
+            count: (units + ((c.cluster - 1).reg() - rank)) / c.cluster,
         }
     }
 }
@@ -115,12 +115,22 @@ impl Seat {
         Self {
             row,
             place,
-            last: last.min(part.count - 1),
+            last: last.min(part.count - part.count.min(1u32)),
             inside: last.lt(part.count),
         }
     }
 
-    /// The thread's units, each with whether it is inside the row.
+    /// Where the thread writes: its units, the last one under a condition.
+    pub(super) fn places(self, c: &Config) -> Vec<(Unit, Option<Reg<bool>>)> {
+        let unit = |i: u32| Unit {
+            first: self.place,
+            plus: i * c.threads,
+        };
+        let inside = |i: u32| (i + 1 == c.units).then_some(self.inside);
+        (0..c.units).map(|i| (unit(i), inside(i))).collect()
+    }
+
+    /// The units that the thread reads, each with whether it is inside the row.
     ///
     /// A thread holds as many units as its busiest neighbour, so all but the
     /// last are inside; the last reads what is there, and does not count.

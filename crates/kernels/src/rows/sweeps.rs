@@ -42,7 +42,7 @@ pub(super) fn two_sweeps<K: RowOp, E: Cell>(k: Builder, c: &Config, io: &Io<E>) 
             if let Some(meet) = &meet {
                 let warp = warp_in_role();
                 stat = meet.merge(stat, turn.get(), 0u32.reg(), warp);
-                turn.set(turn.get() + 1);
+                turn.set((turn.get() + 1) & Meet::<K>::TURNS);
             }
             let base = K::base_of(&stat);
             let factors = K::factors(&stat, base, &given);

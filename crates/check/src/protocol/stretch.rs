@@ -1,0 +1,254 @@
+//! Stretches: steps that only compute, touch memory and multiply, run once and then known.
+//!
+//! Between two acts of synchronisation a warp mostly computes addresses and
+//! reads or writes at them. The same registers give the same addresses, so
+//! what a stretch does is kept, by what it starts from, and its accesses are
+//! judged together the next time: nobody learns anything in between.
+
+use super::code::{Act, Code, Program};
+use super::exec::Ran;
+use super::record::Who;
+use super::state::Env;
+use super::touch::Touch;
+use super::value::{Held, Val};
+use super::world::{Stop, World};
+use crate::facts::Facts;
+use std::collections::HashMap;
+use std::rc::Rc;
+use warpline_ir::{Completion, Kernel, Loc, Mask, Memory, Op, Operand, Uniform};
+
+/// Straight steps that neither synchronise nor ask.
+struct Stretch {
+    /// The step after the last.
+    end: u32,
+    /// Slots that are read before they are written.
+    reads: Vec<u32>,
+    writes: Vec<u32>,
+}
+
+/// What is known of stretches so far.
+#[derive(Default)]
+pub(super) struct Stretches {
+    /// By role and first step.
+    starts: HashMap<(u32, u32), Rc<Stretch>>,
+    /// By the step they start at, the warp, its lanes, and what they read.
+    effects: HashMap<Vec<u64>, Rc<Effect>>,
+}
+
+/// What a stretch did, from given registers.
+struct Effect {
+    end: u32,
+    steps: u64,
+    writes: Vec<(u32, Held)>,
+    touches: Vec<(Touch, Loc)>,
+}
+
+/// By step: does it only compute, or read and write memory itself?
+pub(super) fn plain(kernel: &Kernel, code: &[Code<'_>], words: &[bool]) -> Vec<bool> {
+    code.iter().map(|c| is_plain(kernel, c, words)).collect()
+}
+
+fn is_plain(kernel: &Kernel, code: &Code<'_>, words: &[bool]) -> bool {
+    let Code::Act(Act { op, .. }) = code else {
+        return false;
+    };
+    let facts = Facts::of(op);
+    // A tile whose words are followed is more than its bytes.
+    let followed = |t: usize| {
+        let range =
+            |t: usize| kernel.tiles[t].offset..kernel.tiles[t].offset + kernel.tiles[t].bytes();
+        let meets = |u: usize| range(t).start < range(u).end && range(u).start < range(t).end;
+        (0..words.len()).any(|u| words[u] && meets(u))
+    };
+    facts.syncs.is_empty()
+        && facts.touches.iter().all(|t| {
+            let own = matches!(
+                t.memory,
+                Memory::At(..) | Memory::Rows(..) | Memory::Global(..)
+            );
+            let plain = match t.completion {
+                Completion::Now => own,
+                Completion::WgmmaGroup => true,
+                _ => false,
+            };
+            plain && super::slice::tile_of(t).is_none_or(|t| !followed(t.index()))
+        })
+}
+
+impl World<'_, '_> {
+    /// Runs the stretch that starts at a step; says where it ends, if it could be run as one.
+    pub(super) fn stretch(&mut self, pc: u32) -> Result<Option<u32>, Stop> {
+        let env = self.env;
+        let role = self.st.warps[self.cur].role;
+        let program = &env.programs[role as usize];
+        if !program.plain[pc as usize] || self.needs_state(pc) {
+            return Ok(None);
+        }
+        let known = env.stretches.borrow().starts.get(&(role, pc)).cloned();
+        let stretch = known.unwrap_or_else(|| {
+            let stretch = Rc::new(Stretch::of(env, program, pc));
+            let starts = &mut env.stretches.borrow_mut().starts;
+            starts.insert((role, pc), Rc::clone(&stretch));
+            stretch
+        });
+        let key = self.start_of(&stretch, pc);
+        let known = env.stretches.borrow().effects.get(&key).cloned();
+        if let Some(effect) = known {
+            self.steps += effect.steps;
+            let warp = &mut self.st.warps[self.cur];
+            for (slot, held) in &effect.writes {
+                Rc::make_mut(&mut warp.regs)[*slot as usize] = held.clone();
+            }
+            for (touch, loc) in &effect.touches {
+                self.loc = *loc;
+                self.reach(touch.lanes, touch.cta)?;
+                let i = self.touch(touch.clone())?;
+                if touch.who == Who::Product {
+                    self.open(&[i]);
+                }
+            }
+            return Ok(Some(effect.end));
+        }
+        self.kept = Some(Vec::new());
+        let before = self.steps;
+        let end = self.each(stretch.end, pc);
+        let touches = self.kept.take().unwrap_or_default();
+        let end = end?;
+        let warp = &self.st.warps[self.cur];
+        let held = |s: u32| (s, warp.regs[s as usize].clone());
+        let ran = &program.code[pc as usize..end as usize];
+        let effect = Effect {
+            end,
+            steps: self.steps - before,
+            writes: written(env, ran).into_iter().map(held).collect(),
+            touches: together(touches),
+        };
+        let effects = &mut env.stretches.borrow_mut().effects;
+        effects.insert(key, Rc::new(effect));
+        Ok(Some(end))
+    }
+
+    /// Runs step by step, as far as what happens follows from the registers alone.
+    fn each(&mut self, end: u32, pc: u32) -> Result<u32, Stop> {
+        let env = self.env;
+        let program = &env.programs[self.st.warps[self.cur].role as usize];
+        for at in pc..end {
+            let Code::Act(a) = &program.code[at as usize] else {
+                return Ok(at);
+            };
+            if self.needs_state(at) {
+                return Ok(at);
+            }
+            match self.run(a)? {
+                Ran::Next => {}
+                Ran::Blocked | Ran::Asks(_) => return Ok(at),
+            }
+        }
+        Ok(end)
+    }
+
+    /// Does more than registers decide what a step does: what is decided of a term, or a value
+    /// that anything could be?
+    fn needs_state(&self, pc: u32) -> bool {
+        let w = &self.st.warps[self.cur];
+        let Code::Act(a) = &self.env.programs[w.role as usize].code[pc as usize] else {
+            return true;
+        };
+        let term = |&o: &Operand| matches!(self.val(o), Val::Sym(_) | Val::Pred { .. });
+        let any = match a.op {
+            Op::ReadSpecial(_) => true,
+            _ => {
+                let one = w.active.count_ones() == 1;
+                !a.pure
+                    && !a.defs.is_empty()
+                    && (one || a.op.uniform(Uniform::Warp) >= Uniform::Warp)
+            }
+        };
+        any || a.reads.iter().any(term)
+    }
+
+    /// What a stretch starts from.
+    fn start_of(&self, stretch: &Stretch, pc: u32) -> Vec<u64> {
+        let w = &self.st.warps[self.cur];
+        let mut key = vec![
+            u64::from(w.role) << 32 | u64::from(pc),
+            (self.cur as u64) << 32 | u64::from(w.active),
+            u64::from(w.maybe()),
+        ];
+        // Of registers that are written in some lanes the others stay.
+        let partly = w.active != Mask::MAX;
+        let written = stretch.writes.iter().filter(|_| partly);
+        for &s in stretch.reads.iter().chain(written) {
+            let held = &w.regs[s as usize];
+            match &held.val {
+                Val::Uni(x) => key.extend([u64::from(held.lanes), *x]),
+                Val::Lanes(x) => {
+                    key.push(1 << 32 | u64::from(held.lanes));
+                    key.extend(x.iter());
+                }
+                Val::Opaque => key.push(2 << 32),
+                // It ends before the first of its steps that goes by a term.
+                Val::Sym(_) | Val::Pred { .. } => key.push(3 << 32),
+            }
+        }
+        key
+    }
+}
+
+/// The slots that steps write.
+fn written(env: &Env<'_>, code: &[Code<'_>]) -> Vec<u32> {
+    let mut slots = Vec::new();
+    for c in code {
+        let Code::Act(a) = c else { continue };
+        for r in &a.defs {
+            let s = env.slots[r.index()];
+            if s != u32::MAX && !slots.contains(&s) {
+                slots.push(s);
+            }
+        }
+    }
+    slots
+}
+
+impl Stretch {
+    fn of(env: &Env<'_>, program: &Program<'_>, start: u32) -> Self {
+        let rest = &program.plain[start as usize..];
+        let len = rest.iter().position(|p| !p).unwrap_or(rest.len());
+        let code = &program.code[start as usize..start as usize + len];
+        let (mut reads, mut done): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
+        for c in code {
+            let Code::Act(a) = c else { continue };
+            for o in &a.reads {
+                let Operand::Reg(r) = o else { continue };
+                let s = env.slots[r.index()];
+                if s != u32::MAX && !done.contains(&s) && !reads.contains(&s) {
+                    reads.push(s);
+                }
+            }
+            done.extend(a.defs.iter().map(|r| env.slots[r.index()]));
+        }
+        Self {
+            end: start + len as u32,
+            reads,
+            writes: written(env, code),
+        }
+    }
+}
+
+/// Accesses of the same kind to the same tile, as one.
+fn together(list: Vec<(Touch, Loc)>) -> Vec<(Touch, Loc)> {
+    let mut all: Vec<(Touch, Loc)> = Vec::new();
+    for (t, loc) in list {
+        let same = |o: &Touch| {
+            (o.who, o.cta, o.tile, o.write, o.atomic) == (t.who, t.cta, t.tile, t.write, t.atomic)
+        };
+        match all.iter_mut().find(|(o, _)| same(o)) {
+            Some((o, _)) => {
+                o.runs = o.runs.and(&t.runs);
+                o.lanes |= t.lanes;
+            }
+            None => all.push((t, loc)),
+        }
+    }
+    all
+}
