@@ -8,10 +8,11 @@
 use super::code::Code;
 use super::merge::{behind, complete, holders};
 use super::record::{Record, Who};
-use super::state::{Frame, Rounds, Status};
+use super::state::{Frame, Rounds, Status, Warp};
 use super::term::{Arg, Node, Sym, TermId, operands};
 use super::value::Val;
 use super::world::World;
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// A bound on the rounds of a loop that is no bound.
@@ -329,7 +330,7 @@ impl World<'_, '_> {
             };
             // Who computes with a count needs it, or what it leaves when divided.
             let left = match self.env.period {
-                _ if !self.is_asked(t) => 0,
+                _ if !self.is_computed_with(t) => 0,
                 0 => lo,
                 period => lo.rem_euclid(period),
             };
@@ -346,13 +347,21 @@ impl World<'_, '_> {
         list.into_iter().flatten().for_each(|x| key.add(x));
     }
 
-    /// Does a warp that is not in a loop ask for its rounds?
-    fn is_asked(&self, t: TermId) -> bool {
+    /// May a warp still compute a number from how many rounds a loop has?
+    fn is_computed_with(&self, of: TermId) -> bool {
+        // Such a number is that of the first loop over a count (`number_of`).
+        let Node::Loop { around, n: 0, .. } = self.env.terms.node(of) else {
+            return false;
+        };
+        let computes = |c: &Code| match c {
+            Code::Act(a) => a.makes_number(self.env),
+            _ => false,
+        };
         self.st.warps.iter().any(|w| {
-            let asks =
-                matches!(w.status, Status::Asks(super::term::Question::More { of, .. }) if of == t);
-            let program = &self.env.programs[w.role as usize];
-            asks && !matches!(program.code[w.pc as usize], Code::ForTest { .. })
+            let code = &self.env.programs[w.role as usize].code;
+            let left = self.left_of(w, around);
+            w.status != Status::Done
+                && left.is_some_and(|(from, to)| code[from..to].iter().any(computes))
         })
     }
 
@@ -362,27 +371,12 @@ impl World<'_, '_> {
             return false;
         };
         self.st.warps.iter().any(|w| {
-            if w.status == Status::Done {
-                return false;
-            }
-            let inside = w.frames.iter().any(
-                |f| matches!(f, Frame::Loop { rounds: Rounds::Term { of: o, .. }, .. } if *o == of),
-            );
-            if inside {
+            let inside = |f: &Frame| round_of(f).is_some_and(|(o, _)| o == of);
+            if w.status == Status::Done || w.frames.iter().any(inside) {
                 return false;
             }
             let code = &self.env.programs[w.role as usize].code;
-            // From here to the end of the round that the loop is in.
-            let end = w.frames.iter().find_map(|f| match f {
-                Frame::Loop {
-                    rounds: Rounds::Term { inside, .. } | Rounds::While { inside, .. },
-                    end,
-                    ..
-                } if inside.round == around => Some(*end as usize),
-                _ => None,
-            });
-            let end = end.unwrap_or(code.len());
-            code[(w.pc as usize + 1).min(end)..end].iter().any(|c| {
+            let runs = |c: &Code| {
                 matches!(
                     c,
                     Code::For {
@@ -390,8 +384,49 @@ impl World<'_, '_> {
                         ..
                     }
                 )
-            })
+            };
+            let left = self.left_of(w, around);
+            left.is_some_and(|(from, to)| code[from..to].iter().any(runs))
         })
+    }
+
+    /// What a warp has yet to run of a round, as a stretch of its code that holds all of it.
+    fn left_of(&self, w: &Warp, round: TermId) -> Option<(usize, usize)> {
+        let code = &self.env.programs[w.role as usize].code;
+        let start = |end: u32| {
+            let starts = |c: &Code| match c {
+                Code::For { end: e, .. } | Code::While { end: e, .. } => *e == end,
+                _ => false,
+            };
+            code[..end as usize].iter().rposition(starts).unwrap_or(0)
+        };
+        // The loops inside the round that it is in may bring it back to their start.
+        let from_here = |frames: &[Frame]| {
+            let first = frames.iter().find_map(|f| match f {
+                Frame::Loop { end, .. } => Some(start(*end)),
+                _ => None,
+            });
+            first.unwrap_or(w.pc as usize)
+        };
+        let Node::Round { around, of, round } = self.env.terms.node(round) else {
+            return Some((from_here(&w.frames), code.len()));
+        };
+        let at = w.frames.iter().enumerate().find_map(|(i, f)| {
+            let (o, now) = round_of(f)?;
+            (o == of).then_some((i, now))
+        });
+        let Some((i, now)) = at else {
+            return self.left_of(w, around);
+        };
+        let Frame::Loop { end, .. } = w.frames[i] else {
+            return None;
+        };
+        match now.cmp(&round) {
+            // It is in an earlier round, and comes to all of it.
+            Ordering::Less => Some((start(end), end as usize)),
+            Ordering::Equal => Some((from_here(&w.frames[i + 1..]), end as usize)),
+            Ordering::Greater => None,
+        }
     }
 
     /// The records of the state, each with what tells it apart from others.
@@ -489,6 +524,17 @@ pub(super) fn first_rounds(
         }
     }
     first
+}
+
+/// The loop that a frame is of, and the round it is in, where a launch decides them.
+fn round_of(f: &Frame) -> Option<(TermId, u32)> {
+    match f {
+        Frame::Loop {
+            rounds: Rounds::Term { of, round, .. } | Rounds::While { of, round, .. },
+            ..
+        } => Some((*of, *round)),
+        _ => None,
+    }
 }
 
 impl Names<'_> {

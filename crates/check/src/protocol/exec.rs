@@ -3,6 +3,7 @@
 use super::act::lanes_of;
 use super::code::Act;
 use super::rules;
+use super::state::Env;
 use super::term::{Arg, Node, Question, Shape, Sym};
 use super::value::{Held, Val};
 use super::world::{Stop, World};
@@ -18,6 +19,17 @@ pub(super) enum Ran {
     Next,
     Blocked,
     Asks(Question),
+}
+
+impl Act<'_> {
+    /// Does it compute a stage or a parity, from what may be a term so far?
+    pub(super) fn makes_number(&self, env: &Env<'_>) -> bool {
+        let term = |o: &Operand| matches!(o, Operand::Reg(r) if env.may_be_terms[r.index()]);
+        self.pure
+            && self.defs.iter().any(|r| env.numbers[r.index()])
+            && !matches!(self.op, Op::Select(_) | Op::Mov(_))
+            && self.args.iter().any(term)
+    }
 }
 
 impl World<'_, '_> {
@@ -175,8 +187,7 @@ impl World<'_, '_> {
         let mut vals: Vec<Val> = a.args.iter().map(|&o| self.val(o)).collect();
         // Registers that stand for a number in this op only.
         let mut lent: Vec<(usize, Held)> = Vec::new();
-        let number = |r: &RegId| self.env.numbers[r.index()];
-        if a.defs.iter().any(number) && !matches!(a.op, Op::Select(_) | Op::Mov(_)) {
+        if a.makes_number(self.env) {
             // What becomes a stage or a parity must be a number by now.
             for (v, &o) in vals.iter_mut().zip(&a.args) {
                 if let Val::Sym(s) = *v {

@@ -87,6 +87,7 @@ pub(crate) fn judge(kernel: &Kernel) -> Walked {
         slots,
         kept,
         numbers: slice.numbers,
+        may_be_terms: slice.terms,
         period: slice.period,
         aliases: aliases(kernel),
         words: slice.words,

@@ -4,8 +4,8 @@
 use crate::facts::Facts;
 use std::collections::HashSet;
 use warpline_ir::{
-    Access, At, BarRef, Block, Completion, Kernel, Memory, Op, Operand, RegId, Stmt, StmtKind,
-    Sync, TileId, Touch, Type,
+    Access, At, BarRef, Block, Completion, Kernel, Memory, Op, Operand, RegId, Special, Stmt,
+    StmtKind, Sync, TileId, Touch, Type,
 };
 
 /// The registers and statements that matter.
@@ -13,6 +13,8 @@ pub(super) struct Slice {
     pub(super) regs: Vec<bool>,
     /// Registers whose value must be a number: stages, parities, barriers.
     pub(super) numbers: Vec<bool>,
+    /// Registers that may hold a term: all others are numbers when they are used.
+    pub(super) terms: Vec<bool>,
     /// What numbers computed from a count depend on: it, modulo this. 0: all of it.
     pub(super) period: i64,
     /// Tiles whose words are followed: something that matters is read from them.
@@ -25,6 +27,7 @@ impl Slice {
             regs: vec![false; kernel.regs.len()],
             words: vec![false; kernel.tiles.len()],
             numbers: vec![false; kernel.regs.len()],
+            terms: vec![true; kernel.regs.len()],
             period: 0,
         };
         let mut stmts = Vec::new();
@@ -50,14 +53,18 @@ impl Slice {
             slice.control(&kernel.epilogue);
             if slice.size() == before {
                 let mut counts = vec![false; kernel.regs.len()];
+                let mut counters = vec![false; kernel.regs.len()];
                 for s in &stmts {
-                    if let StmtKind::For { to, .. } = &s.kind
-                        && let Operand::Reg(r) = to
-                    {
-                        counts[r.index()] = true;
+                    if let StmtKind::For { var, to, .. } = &s.kind {
+                        counters[var.index()] = true;
+                        if let Operand::Reg(r) = to {
+                            counts[r.index()] = true;
+                        }
                     }
                 }
                 slice.find_numbers(&ops, &counts);
+                slice.find_terms(&ops, counters);
+                slice.period = slice.find_period(&ops);
                 return slice;
             }
         }
@@ -120,11 +127,54 @@ impl Slice {
                 break;
             }
         }
-        self.period = self.find_period(ops);
+    }
+
+    /// Finds what may hold a term: what is no number, what a launch or memory gives, counters, and
+    /// copies of them. All else that must be a number is made one where it is computed.
+    fn find_terms(&mut self, ops: &[(&Op, Facts)], counters: Vec<bool>) {
+        self.terms = counters;
+        for (i, number) in self.numbers.iter().enumerate() {
+            self.terms[i] |= !number;
+        }
+        loop {
+            let before = self.terms.iter().filter(|&&x| x).count();
+            for (op, facts) in ops {
+                let given = match op {
+                    Op::ReadParam(_) => true,
+                    Op::ReadSpecial(s) => is_launched(s.which),
+                    Op::Mov(_) | Op::Select(_) => computed_with(facts).any(|r| self.terms[r]),
+                    _ => !facts.touches.is_empty(),
+                };
+                for r in facts.defs.iter().filter(|_| given) {
+                    self.terms[r.index()] = true;
+                }
+            }
+            if self.terms.iter().filter(|&&x| x).count() == before {
+                return;
+            }
+        }
+    }
+
+    /// Registers computed from terms, and not reduced to what they leave when divided.
+    fn unreduced(&self, ops: &[(&Op, Facts)]) -> Vec<bool> {
+        let mut grows = self.terms.clone();
+        loop {
+            let before = grows.iter().filter(|&&x| x).count();
+            for (op, facts) in ops {
+                let reduced = matches!(op, Op::Rem(_) | Op::And(_));
+                if !reduced && computed_with(facts).any(|r| grows[r]) {
+                    facts.defs.iter().for_each(|r| grows[r.index()] = true);
+                }
+            }
+            if grows.iter().filter(|&&x| x).count() == before {
+                return grows;
+            }
+        }
     }
 
     /// The product of what numbers are divided by, if a quotient is only ever reduced again.
     fn find_period(&self, ops: &[(&Op, Facts)]) -> i64 {
+        let grows = self.unreduced(ops);
         let mut by: Vec<i64> = Vec::new();
         let mut add = |n: i64| {
             if !by.contains(&n) {
@@ -153,6 +203,9 @@ impl Slice {
                     Some(n) if n < 31 && self.is_reduced(o.dst, ops) => add(1 << n),
                     _ => return 0,
                 },
+                // What these give depends on a sum modulo what its parts are taken modulo.
+                Op::Add(_) | Op::Sub(_) | Op::Mul(_) | Op::Mad(_) | Op::Mov(_) | Op::Select(_) => {}
+                _ if computed_with(facts).any(|r| grows[r]) => return 0,
                 _ => {}
             }
         }
@@ -278,6 +331,30 @@ impl Slice {
             .collect();
         (slots, n as usize)
     }
+}
+
+/// Registers that an op computes with.
+fn computed_with(facts: &Facts) -> impl Iterator<Item = usize> {
+    let numbers = facts.reads.iter().filter(|(_, ty)| *ty != Type::Pred);
+    numbers.filter_map(|(o, _)| match o {
+        Operand::Reg(r) => Some(r.index()),
+        _ => None,
+    })
+}
+
+/// Does a launch decide a special register?
+fn is_launched(s: Special) -> bool {
+    matches!(
+        s,
+        Special::CtaId(_)
+            | Special::GridDim(_)
+            | Special::ClusterId(_)
+            | Special::GridClusters(_)
+            | Special::SmId
+            | Special::SmCount
+            | Special::Clock
+            | Special::GlobalTimer
+    )
 }
 
 fn is_shared(t: &Touch) -> bool {

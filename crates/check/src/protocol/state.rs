@@ -32,6 +32,8 @@ pub(super) struct Env<'k> {
     pub(super) kept: usize,
     /// By register: must its value be a number?
     pub(super) numbers: Vec<bool>,
+    /// By register: may it hold a term?
+    pub(super) may_be_terms: Vec<bool>,
     /// Numbers computed from a count depend on it modulo this; 0: on all of it.
     pub(super) period: i64,
     /// By tile: those it shares bytes with, itself among them.
