@@ -168,7 +168,8 @@ fn narrow_release(form: Form) -> Built {
 
 /// Each CTA brings half of a slot to both, once both have emptied theirs. A
 /// pair at the border of two groups has two numbers of steps: the longer loop
-/// waits for a peer that is done.
+/// waits for a peer that is done, first for its half of a slot and then for it
+/// to empty one.
 fn uneven_pair(form: Form) -> Built {
     const HALF: u32 = WORDS / 2;
     let kernel = Kernel::build("uneven_pair", |k| {
@@ -190,7 +191,7 @@ fn uneven_pair(form: Form) -> Built {
             elect(|| {
                 steps(n).each(|i| {
                     let (stage, full) = (at.stage(), full.at(at.stage()));
-                    empty.at(stage).wait_cluster(at.parity()); // BUG: for a peer that has ended
+                    empty.at(stage).wait_cluster(at.parity());
                     let bring = |half: u32| {
                         let to = slots.stage(stage).slice(half..half + 1, 0..HALF);
                         let from = x.address(i * WORDS + half * HALF);
@@ -206,7 +207,7 @@ fn uneven_pair(form: Form) -> Built {
         k.role("math").body(|| {
             let at = Cursor::new(2, 0);
             steps(mine()).each(|_| {
-                full.at(at.stage()).wait(at.parity());
+                full.at(at.stage()).wait(at.parity()); // BUG: the peer that sends half has ended
                 slots
                     .stage(at.stage())
                     .load(lane_id() / HALF, lane_id() % HALF);

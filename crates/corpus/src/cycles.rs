@@ -76,10 +76,11 @@ fn turn_and_slot(form: Form) -> Built {
     })
 }
 
-/// As long as a tile has no more steps than ring A has slots, all goes well.
+/// A has `n` slots' worth of data, B has `m`. As long as `n` is no more than
+/// ring A has slots, all goes well.
 fn opposite_order(form: Form) -> Built {
     let kernel = Kernel::build("opposite_order", |k| {
-        let n = k.param::<u32>("n");
+        let (n, m) = (k.param::<u32>("n"), k.param::<u32>("m"));
         let (x, y) = (k.pointer::<f32>("x"), k.pointer::<f32>("y"));
         let (a, b) = (Ring::new(k, "a", 3, 1), Ring::new(k, "b", 2, 1));
         k.role("load").body(|| {
@@ -90,13 +91,13 @@ fn opposite_order(form: Form) -> Built {
                     a.bring(at_a.stage(), x, i);
                     at_a.advance();
                 });
-                steps(n).each(|i| b.fill(at_b, y, i));
+                steps(m).each(|i| b.fill(at_b, y, i));
             });
         });
         k.role("math").body(|| {
             let (at_a, at_b) = (a.reads(), b.reads());
             let [take_a, take_b]: [&dyn Fn(); 2] = [&|| steps(n).each(|_| a.read(at_a)), &|| {
-                steps(n).each(|_| b.read(at_b))
+                steps(m).each(|_| b.read(at_b))
             }];
             let (first, second) = form.pick((take_b, take_a), (take_a, take_b));
             first();
@@ -106,6 +107,10 @@ fn opposite_order(form: Form) -> Built {
     Ok(Case {
         kernel,
         line: SOURCE.marked(),
-        trial: Trial::of(1).number(4).buffer(4 * BYTES).buffer(4 * BYTES),
+        trial: Trial::of(1)
+            .number(4)
+            .number(2)
+            .buffer(4 * BYTES)
+            .buffer(2 * BYTES),
     })
 }

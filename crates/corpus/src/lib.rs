@@ -55,18 +55,3 @@ pub use case::Case;
 pub use mark::Line;
 pub use trial::{Given, Trial};
 pub use verdict::{Verdict, verify};
-
-/// Bugs that the checker refuses under another rule or line than it should, or whose repair it
-/// cannot prove yet (`cutlass-3654` it does not see at all).
-pub const OPEN: [&str; 10] = [
-    "cutlass-2418",
-    "thunderkittens-115",
-    "tilelang-3087",
-    "flash-attention-2258",
-    "ragged-block",
-    "cutlass-3324",
-    "cutlass-3643",
-    "deepgemm-429",
-    "cutlass-3654",
-    "rings-in-opposite-order",
-];

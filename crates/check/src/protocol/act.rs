@@ -258,10 +258,13 @@ impl World<'_, '_> {
         let all = self.active();
         for g in self.groups(bar, count, tx)? {
             let lanes = g.lanes;
-            self.usable(g.bar, lanes)?;
             let cta = g.bar as u32 / self.env.bars;
             let remote = cta != self.st.warps[self.cur].cta;
             self.reach(lanes, cta)?;
+            self.usable(g.bar, lanes)?;
+            if count.is_some() {
+                self.is_counted(g.bar, lanes)?;
+            }
             self.in_phase(g.bar, lanes, "arrives at")?;
             let phase = self.st.bars[g.bar].phase;
             self.trail(What::Arrives {
@@ -327,6 +330,33 @@ impl World<'_, '_> {
         }
     }
 
+    /// Refuses an arrival at a phase that was complete without it: one more than are counted.
+    fn is_counted(&mut self, bar: usize, lanes: Mask) -> Result<(), Stop> {
+        let (me, meant) = (
+            self.cur as u32,
+            self.st.warps[self.cur].know.phases(lanes, bar),
+        );
+        let b = &self.st.bars[bar];
+        if meant >= b.phase {
+            return Ok(());
+        }
+        let own = |s: &super::trace::Step| {
+            matches!(s.what, What::Arrives { bar: b, phase, .. } if b == bar && phase >= meant)
+                && s.warp == me
+        };
+        if self.st.trail.back().any(own) {
+            return Ok(());
+        }
+        let text = format!(
+            "arrives at {} for phase {}, which {} other arrivals have completed: it is one too many",
+            self.env.bar_name(bar),
+            as_told(i64::from(meant)),
+            b.count
+        );
+        let side = self.made_here(bar);
+        Err(self.refuse_bar(&rules::ARRIVALS, text, bar, vec![side]))
+    }
+
     /// Refuses an arrival, or bytes, that could fall into an earlier phase.
     pub(super) fn in_phase(&mut self, bar: usize, lanes: Mask, verb: &str) -> Result<(), Stop> {
         let phase = self.st.bars[bar].phase;
@@ -361,22 +391,42 @@ impl World<'_, '_> {
         for (record, seen) in last {
             let r = self.st.records.get(record).clone();
             if seen == before && !self.st.bars[bar].done.seen.has(record) {
-                let name = self.env.bar_name(bar);
+                let (name, who) = (self.env.bar_name(bar), self.who(r.warp));
                 let (phase, before) = (as_told(before + 1), as_told(before));
+                let (rule, some, why) = match self.goes_on_apart(record) {
+                    true => (
+                        &rules::LANES,
+                        "some lanes of ",
+                        "one of them went on and did not wait for the others (bar.warp.sync)",
+                    ),
+                    false => (&rules::PARITY, "", "a parity says only every other phase"),
+                };
                 let text = format!(
-                    "completes phase {phase} of {name}, though {} may not have seen phase {before} complete: a parity says only every other phase",
-                    self.who(r.warp)
+                    "completes phase {phase} of {name}, though {some}{who} may not have seen phase {before} complete: {why}"
                 );
                 let side = Side {
-                    text: format!("{} waits for phase {before} here", self.who(r.warp)),
+                    text: format!("{who} waits for phase {before} here"),
                     role: Some(self.role_name(r.warp)),
                     at: self.env.kernel.locs.author(r.loc),
                 };
-                return Err(self.refuse_bar(&rules::PARITY, text, bar, vec![side]));
+                return Err(self.refuse_bar(rule, text, bar, vec![side]));
             }
             self.st.records.get_mut(record).live = false;
         }
         Ok(())
+    }
+
+    /// Has one lane gone on from a wait of several, which have not met since, and told others?
+    fn goes_on_apart(&self, wait: u32) -> bool {
+        let r = self.st.records.get(wait);
+        let mut since = self.st.trail.back().take_while(|s| {
+            !(s.warp == r.warp && s.loc == r.loc && matches!(s.what, What::Passes { .. }))
+        });
+        r.lanes.count_ones() > 1
+            && self.st.warps[r.warp as usize].apart.contains(&wait)
+            && since.any(|s| {
+                s.warp == r.warp && matches!(s.what, What::Arrives { .. } | What::Copies { .. })
+            })
     }
 
     fn wait(&mut self, bar: &BarRef, parity: Operand, scope: Scope) -> Result<Step, Stop> {
@@ -438,9 +488,6 @@ impl World<'_, '_> {
         self.st.bars[at].passed.push((record, phase));
         self.trail(What::Passes { bar: at, phase });
         self.st.warps[self.cur].epoch += 1;
-        if lanes == Mask::MAX {
-            self.meet();
-        }
         Ok(Step::Next)
     }
 

@@ -216,6 +216,7 @@ impl World<'_, '_> {
                     .any(|d| self.env.slots[d.index()] as usize == l.0)
             });
             let ran = a.op.exec(self);
+            self.fold(&a.defs);
             self.give_back(lent);
             return match ran {
                 Ok(Step::Next) => Ok(Ran::Next),
@@ -267,6 +268,18 @@ impl World<'_, '_> {
             self.put(r, val.clone());
         }
         Ok(Ran::Next)
+    }
+
+    /// Counters keep the number that stands for the one they have.
+    fn fold(&mut self, defs: &[RegId]) {
+        for &r in defs {
+            if let Val::Uni(x) = self.val(r.into())
+                && let folded = self.env.fold.number(r, x)
+                && folded != x
+            {
+                self.put(r, Val::Uni(folded));
+            }
+        }
     }
 
     fn give_back(&mut self, lent: Vec<(usize, Held)>) {

@@ -18,10 +18,10 @@ use crate::refusal::Refusal;
 use std::collections::{HashMap, VecDeque};
 use warpline_ir::Loc;
 
-/// The most states that are looked at.
-const MOST_STATES: u64 = 4_000;
+/// The most states that are looked at, taken together or each by itself.
+const MOST_STATES: [u64; 2] = [20_000, 4_000];
 /// The most steps that are walked.
-const MOST_STEPS: u64 = 3_000_000;
+const MOST_STEPS: u64 = 10_000_000;
 
 /// What was found, and how far it was looked.
 #[derive(Default)]
@@ -113,7 +113,7 @@ impl<'e, 'k> Search<'e, 'k> {
         let Some(asks) = went? else {
             return Ok(());
         };
-        if self.looked > MOST_STATES || self.steps > MOST_STEPS {
+        if self.looked > MOST_STATES[usize::from(!self.together)] || self.steps > MOST_STEPS {
             (world.cur, world.loc) = (asks.0, asks.1);
             let text = format!(
                 "is still in a new state after {} states: what grows from round to round decides what it does",

@@ -1,14 +1,11 @@
-//! The end of a walk: everybody has ended, or nobody can go on.
+//! The end of a walk: everybody has ended, or nobody can go on; and decisions, in words.
 
-use super::code::Code;
 use super::record::{Record, Who};
 use super::rules;
 use super::state::{Status, as_told};
 use super::term::{Arg, Node, Question};
 use super::world::{Stop, World};
-use crate::facts::Facts;
-use crate::refusal::{Rule, Side};
-use warpline_ir::{BarId, Completion, Loc, Sync};
+use warpline_ir::Loc;
 
 impl World<'_, '_> {
     /// Judges a walk in which no warp can go on.
@@ -91,176 +88,13 @@ impl World<'_, '_> {
     }
 
     /// Who arrived last at an mbarrier.
-    fn last_at(&self, bar: usize) -> Option<(u32, Loc)> {
+    pub(super) fn last_at(&self, bar: usize) -> Option<(u32, Loc)> {
         use super::trace::What;
         let mut back = self.st.trail.back();
         let step = back.find(|s| {
             matches!(s.what, What::Arrives { bar: b, .. } | What::Copies { bar: b, .. } if b == bar)
         })?;
         Some((step.warp, step.loc))
-    }
-
-    /// The arrays of mbarriers that a warp may still arrive at.
-    fn still_arrives(&self, warp: usize) -> Vec<BarId> {
-        let w = &self.st.warps[warp];
-        if w.status == Status::Done {
-            return Vec::new();
-        }
-        self.arrives(w.role as usize)
-    }
-
-    fn arrives(&self, role: usize) -> Vec<BarId> {
-        let mut bars = Vec::new();
-        for c in &self.env.programs[role].code {
-            let Code::Act(a) = c else { continue };
-            let facts = Facts::of(a.op);
-            for s in &facts.syncs {
-                if let Sync::Arrive { bar, .. } | Sync::CopyArrive { bar, .. } = s {
-                    bars.push(bar.bar);
-                }
-            }
-            for t in &facts.touches {
-                if let Completion::Bytes(bar) = t.completion {
-                    bars.push(bar.bar);
-                }
-            }
-        }
-        bars
-    }
-
-    /// Nobody can go on.
-    fn deadlock(&mut self) -> Stop {
-        let stuck: Vec<usize> = (0..self.st.warps.len())
-            .filter(|&w| self.st.warps[w].status != Status::Done)
-            .collect();
-        let (first, rule) = stuck
-            .iter()
-            .map(|&w| (w, self.explains(w)))
-            .min_by_key(|(_, rule)| match rule.code {
-                "R2.bytes" => 0,
-                "R1.arrivals" => 1,
-                "R10.count" => 2,
-                "R8.agree" => 3,
-                "R4.trips" => 4,
-                _ => 5,
-            })
-            .unwrap_or((0, &rules::CYCLE));
-        let at = |w: usize| {
-            let w = &self.st.warps[w];
-            self.env.programs[w.role as usize].locs[w.pc as usize]
-        };
-        let mut others: Vec<Side> = Vec::new();
-        let mut bars = Vec::new();
-        for &w in &stuck {
-            if let Status::Bar { bar, .. } = self.st.warps[w].status {
-                bars.push(bar);
-            }
-            let side = Side {
-                text: format!("{} {}", self.who(w as u32), self.awaits(w)),
-                role: Some(self.role_name(w as u32)),
-                at: self.env.kernel.locs.author(at(w)),
-            };
-            let known = others
-                .iter()
-                .any(|o| o.at == side.at && o.role == side.role);
-            if w != first && !known {
-                others.push(side);
-            }
-        }
-        bars.dedup();
-        let detail = match self.st.warps[first].status {
-            Status::Bar { bar, .. } => self.lacks(bar),
-            _ => String::new(),
-        };
-        let text = format!("{} for ever{detail}", self.awaits(first));
-        if let Status::Bar { bar, .. } = self.st.warps[first].status
-            && matches!(rule.code, "R1.arrivals" | "R2.bytes")
-        {
-            others.insert(0, self.made_here(bar));
-            if let Some((w, loc)) = self.last_at(bar) {
-                others.insert(
-                    0,
-                    Side {
-                        text: format!("{} arrives last", self.who(w)),
-                        role: Some(self.role_name(w)),
-                        at: self.env.kernel.locs.author(loc),
-                    },
-                );
-            }
-        }
-        let trace = self.bar_trace(&bars);
-        self.refuse_at(rule, first as u32, at(first), text, others, trace)
-    }
-
-    fn lacks(&self, bar: usize) -> String {
-        let b = &self.st.bars[bar];
-        let bytes = match (b.bytes, b.terms.is_empty()) {
-            (0, true) => String::new(),
-            (n, true) if n > 0 => format!(" and {n} more bytes"),
-            (n, true) => format!(" and {} bytes fewer than came", -n),
-            _ => " and bytes that are not the ones expected".to_owned(),
-        };
-        format!(
-            ": phase {} has {} of {} arrivals{bytes} to come",
-            as_told(i64::from(b.phase)),
-            b.arrivals,
-            b.count
-        )
-    }
-
-    fn awaits(&self, w: usize) -> String {
-        match self.st.warps[w].status {
-            Status::Bar { bar, phase } => {
-                let phase = as_told(phase);
-                format!("waits for {}, phase {phase}", self.env.bar_name(bar))
-            }
-            Status::Meeting { meeting, .. } => {
-                format!("waits at {}", self.env.meeting_name(meeting))
-            }
-            Status::Products => {
-                "waits for a wgmma that not all warps of its warpgroup issue".to_owned()
-            }
-            _ => "does not go on".to_owned(),
-        }
-    }
-
-    /// The rule that explains why a warp waits for ever.
-    fn explains(&self, w: usize) -> &'static Rule {
-        match self.st.warps[w].status {
-            Status::Bar { bar, .. } => {
-                let b = &self.st.bars[bar];
-                if b.arrivals == 0 {
-                    return &rules::BYTES;
-                }
-                let array = BarId(self.env.array_of(bar) as u32);
-                let come = (0..self.st.warps.len()).any(|w| self.still_arrives(w).contains(&array));
-                let ever = (0..self.env.programs.len()).any(|r| self.arrives(r).contains(&array));
-                match (come, ever) {
-                    (true, _) if b.arrivals != b.count => &rules::ARRIVALS,
-                    (true, _) => &rules::CYCLE,
-                    (false, true) if b.arrivals != b.count => &rules::ARRIVALS,
-                    (false, true) => &rules::TRIPS,
-                    (false, false) => &rules::ARRIVALS,
-                }
-            }
-            Status::Meeting { meeting, .. } if meeting == self.env.cluster_meeting() => {
-                &rules::AGREE
-            }
-            Status::Meeting { .. } => {
-                let ended = self.st.warps.iter().any(|w| w.status == Status::Done);
-                let others = self
-                    .st
-                    .warps
-                    .iter()
-                    .any(|w| !matches!(w.status, Status::Done | Status::Meeting { .. }));
-                match (others, ended) {
-                    (true, _) => &rules::CYCLE,
-                    (false, true) => &rules::TRIPS,
-                    (false, false) => &rules::COUNT,
-                }
-            }
-            _ => &rules::CYCLE,
-        }
     }
 
     /// A decision, in words.

@@ -7,14 +7,14 @@
 //!
 //! | where | what |
 //! |---|---|
-//! | `slice`, `code` | what of the program matters, as flat steps |
+//! | `slice`, `fold`, `code` | what of the program matters, as flat steps |
 //! | `value`, `term` | what registers hold; numbers that a launch decides |
 //! | `know`, `bits` | what warps and barriers know |
 //! | `record`, `touch` | accesses, and whether each is ordered after what it conflicts with |
 //! | `act` | barriers, fences, groups |
 //! | `exec`, `machine`, `step` | ops, what they run on, and control flow |
 //! | `explore`, `forget`, `canon` | all decisions; what no longer matters; when two states are the same |
-//! | `finish`, `trace`, `rules` | what is wrong, in words |
+//! | `finish`, `stuck`, `trace`, `rules` | what is wrong, in words |
 
 mod act;
 mod bits;
@@ -23,6 +23,7 @@ mod code;
 mod exec;
 mod explore;
 mod finish;
+mod fold;
 mod forget;
 mod know;
 mod machine;
@@ -34,6 +35,7 @@ mod slice;
 mod state;
 mod step;
 mod stretch;
+mod stuck;
 mod term;
 mod touch;
 mod trace;
@@ -80,6 +82,7 @@ pub(crate) fn judge(kernel: &Kernel) -> Walked {
             bars - b.len
         })
         .collect();
+    let fold = fold::Fold::of(kernel, &slice);
     let env = Env {
         kernel,
         terms: Terms::default(),
@@ -90,6 +93,7 @@ pub(crate) fn judge(kernel: &Kernel) -> Walked {
         may_be_terms: slice.terms,
         period: slice.period,
         aliases: aliases(kernel),
+        fold,
         words: slice.words,
         waits,
         stretches: RefCell::default(),

@@ -18,7 +18,7 @@ rules! {
     /// Bytes per phase.
     BYTES "R2.bytes" "in every phase the copies deliver as many bytes as are expected";
     /// Parities.
-    PARITY "R3.parity" "a wait for a parity neither lags nor leads by two phases";
+    PARITY "R3.parity" "a wait for a parity neither lags nor leads by two phases, and the first wait of a producer passes";
     /// Two accesses.
     ORDER "R3.order" "of two accesses to the same shared bytes, one of them a write, one is ordered before the other";
     /// Trip counts.

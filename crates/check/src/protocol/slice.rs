@@ -172,35 +172,27 @@ impl Slice {
         }
     }
 
-    /// The product of what numbers are divided by, if a quotient is only ever reduced again.
+    /// The remainders that are taken, times what is divided by, if a quotient is only ever reduced
+    /// again.
     fn find_period(&self, ops: &[(&Op, Facts)]) -> i64 {
         let grows = self.unreduced(ops);
-        let mut by: Vec<i64> = Vec::new();
-        let mut add = |n: i64| {
-            if !by.contains(&n) {
-                by.push(n);
-            }
-        };
+        let mut period = 1;
         for (op, facts) in ops {
             if !facts.defs.iter().any(|r| self.numbers[r.index()]) {
                 continue;
             }
-            let constant = |o: Operand| o.as_imm().map(|x| x as i64);
+            let constant = |o: Operand| o.as_imm();
             match op {
-                Op::Rem(o) => match constant(o.b) {
-                    Some(n) => add(n),
+                Op::Rem(_) | Op::And(_) => match modulus(op) {
+                    Some(n) => period = lcm(period, n),
                     None => return 0,
                 },
-                Op::And(o) => match constant(o.b).or(constant(o.a)) {
-                    Some(n) if (n + 1) & n == 0 => add(n + 1),
+                Op::Div(o) => match (constant(o.b), self.reduced_by(o.dst, ops)) {
+                    (Some(n), Some(by)) => period = lcm(period, n.saturating_mul(by)),
                     _ => return 0,
                 },
-                Op::Div(o) => match constant(o.b) {
-                    Some(n) if self.is_reduced(o.dst, ops) => add(n),
-                    _ => return 0,
-                },
-                Op::Shr(o) => match constant(o.b) {
-                    Some(n) if n < 31 && self.is_reduced(o.dst, ops) => add(1 << n),
+                Op::Shr(o) => match (constant(o.b), self.reduced_by(o.dst, ops)) {
+                    (Some(n), Some(by)) if n < 31 => period = lcm(period, by << n),
                     _ => return 0,
                 },
                 // What these give depends on a sum modulo what its parts are taken modulo.
@@ -209,21 +201,22 @@ impl Slice {
                 _ => {}
             }
         }
-        by.into_iter()
-            .try_fold(1i64, |p, n| p.checked_mul(n.max(1)))
-            .filter(|&p| p < 1 << 20)
-            .unwrap_or(0)
+        if period < 1 << 20 { period as i64 } else { 0 }
     }
 
-    /// Is a quotient only ever taken modulo something?
-    fn is_reduced(&self, r: RegId, ops: &[(&Op, Facts)]) -> bool {
-        ops.iter().all(|(op, facts)| {
-            let used = facts.named_reads().any(|u| u == r);
+    /// What a quotient is taken modulo, if it is never used otherwise.
+    fn reduced_by(&self, r: RegId, ops: &[(&Op, Facts)]) -> Option<u64> {
+        let uses = ops.iter().filter(|(_, facts)| {
             let matters = facts.defs.iter().any(|d| self.numbers[d.index()])
                 || !facts.touches.is_empty()
                 || !facts.syncs.is_empty();
-            !(used && matters) || matches!(op, Op::And(_) | Op::Rem(_))
-        })
+            matters && facts.named_reads().any(|u| u == r)
+        });
+        let mut by = 1;
+        for (op, _) in uses {
+            by = lcm(by, modulus(op)?);
+        }
+        Some(by).filter(|&by| by < 1 << 20)
     }
 
     fn size(&self) -> usize {
@@ -396,4 +389,26 @@ pub(super) fn written(block: &Block) -> HashSet<RegId> {
         _ => {}
     });
     regs
+}
+
+/// The constant that an op takes a remainder of.
+pub(super) fn modulus(op: &Op) -> Option<u64> {
+    match op {
+        Op::Rem(o) => o.b.as_imm(),
+        Op::And(o) => {
+            let mask = o.b.as_imm().or(o.a.as_imm())?;
+            (mask & mask.wrapping_add(1) == 0).then_some(mask.wrapping_add(1))
+        }
+        _ => None,
+    }
+    .filter(|&m| m > 0)
+}
+
+/// The least number that both divide; 0 if one of them is.
+pub(super) fn lcm(a: u64, b: u64) -> u64 {
+    let (mut x, mut y) = (a, b);
+    while y != 0 {
+        (x, y) = (y, x % y);
+    }
+    (a / x.max(1)).saturating_mul(b)
 }

@@ -1,6 +1,7 @@
 //! The state of a cluster as the walk goes on.
 
 use super::code::{Program, Waiters};
+use super::fold::Fold;
 use super::know::{Shared, WarpKnow};
 use super::record::Records;
 use super::stretch::Stretches;
@@ -38,6 +39,8 @@ pub(super) struct Env<'k> {
     pub(super) period: i64,
     /// By tile: those it shares bytes with, itself among them.
     pub(super) aliases: Vec<Vec<u32>>,
+    /// Counters that are followed by their remainder.
+    pub(super) fold: Fold,
     /// By tile: are its words followed?
     pub(super) words: Vec<bool>,
     /// By role and mbarrier array: who of it waits for it?

@@ -431,7 +431,10 @@ impl<'k> World<'_, 'k> {
             return;
         };
         let val = match (self.val(from).arg(), self.val(step).arg()) {
-            (Some(Arg::Num(f)), Some(Arg::Num(s))) => Val::Uni((f + i64::from(round) * s) as u64),
+            (Some(Arg::Num(f)), Some(Arg::Num(s))) => {
+                let now = (f + i64::from(round) * s) as u64;
+                Val::Uni(self.env.fold.number(var, now))
+            }
             (Some(from), Some(step)) => {
                 let node = Node::Counter {
                     of,

@@ -190,8 +190,30 @@ impl World<'_, '_> {
             role: Some(self.role_name(r.warp)),
             at: self.env.kernel.locs.author(r.loc),
         };
+        let mut others = vec![side];
+        if rule.code == rules::SCOPE.code {
+            others.extend(self.handed_on(&r));
+        }
         let trace = self.race_trace(&r, t.tile, byte);
-        self.refuse_with(rule, text, vec![side], trace)
+        self.refuse_with(rule, text, others, trace)
+    }
+
+    /// Where an access was handed on last, and where this warp took it in: one of the two is too
+    /// narrow.
+    fn handed_on(&self, r: &Record) -> Vec<Side> {
+        let last = |is: &dyn Fn(&Step) -> bool, what: &str| {
+            let step = self.st.trail.back().find(|s| is(s))?;
+            Some(Side {
+                text: format!("{} {what} here", self.who(step.warp)),
+                role: Some(self.role_name(step.warp)),
+                at: self.env.kernel.locs.author(step.loc),
+            })
+        };
+        let me = self.cur as u32;
+        let gave = |s: &Step| s.warp == r.warp && matches!(s.what, What::Arrives { .. });
+        let took = |s: &Step| s.warp == me && matches!(s.what, What::Passes { .. });
+        let sides = [last(&gave, "hands it on"), last(&took, "takes it in")];
+        sides.into_iter().flatten().collect()
     }
 
     /// Forgets what later accesses are ordered after in any case, if they are ordered after this

@@ -108,16 +108,16 @@ impl Step {
                 times,
                 bytes,
             } => {
-                let times = match times {
+                let (at, phase) = (bar(*b), as_told(i64::from(*phase)));
+                let often = match times {
                     1 => String::new(),
                     n => format!(" {n} times"),
                 };
-                let bytes = match bytes {
-                    0 => String::new(),
-                    n => format!(", expecting {n} bytes"),
-                };
-                let phase = as_told(i64::from(*phase));
-                format!("arrives at {}{times}, phase {phase}{bytes}", bar(*b))
+                match (times, bytes) {
+                    (0, _) => format!("expects {bytes} bytes at {at}, phase {phase}"),
+                    (_, 0) => format!("arrives at {at}{often}, phase {phase}"),
+                    _ => format!("arrives at {at}{often}, phase {phase}, expecting {bytes} bytes"),
+                }
             }
             What::Passes { bar: b, phase } => {
                 format!("sees {} complete, phase {}", bar(*b), as_told(*phase))
