@@ -16,14 +16,16 @@ pub(super) const ANY_LANE: u8 = 32;
 
 /// Runs, sorted, those of one lane apart from each other; shared by all who hold them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Runs(Rc<Shared>);
+pub(super) struct Runs {
+    shared: Rc<Shared>,
+    /// The first byte, and the one after the last.
+    lo: u32,
+    hi: u32,
+}
 
 #[derive(Debug, Default)]
 struct Shared {
     list: Vec<Run>,
-    /// The first byte, and the one after the last.
-    lo: u32,
-    hi: u32,
     /// Bytes of the longest.
     longest: u32,
     /// A number that differs where the runs do.
@@ -49,12 +51,10 @@ impl FromIterator<Run> for Runs {
 
 impl Runs {
     fn sorted(list: Vec<Run>) -> Self {
-        let mut shared = Shared {
-            lo: list.first().map_or(0, |r| r.lo),
-            ..Shared::default()
-        };
+        let (lo, mut hi) = (list.first().map_or(0, |r| r.lo), 0);
+        let mut shared = Shared::default();
         for r in &list {
-            shared.hi = shared.hi.max(r.hi);
+            hi = hi.max(r.hi);
             shared.longest = shared.longest.max(r.hi - r.lo);
             for x in [u64::from(r.lo) << 32 | u64::from(r.hi), u64::from(r.lane)] {
                 shared.number =
@@ -62,54 +62,63 @@ impl Runs {
             }
         }
         shared.list = list;
-        Self(Rc::new(shared))
+        let shared = Rc::new(shared);
+        Self { shared, lo, hi }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.0.list.is_empty()
+        self.shared.list.is_empty()
     }
 
     /// The first byte.
     pub(super) fn start(&self) -> u32 {
-        self.0.lo
+        self.lo
     }
 
     /// A number that differs where the runs do.
     pub(super) fn number(&self) -> u64 {
-        self.0.number
+        self.shared.number
     }
 
     /// May they have bytes in common with others?
     pub(super) fn is_near(&self, other: &Runs) -> bool {
-        self.0.lo < other.0.hi && other.0.lo < self.0.hi
+        self.lo < other.hi && other.lo < self.hi
     }
 
     /// Both.
     pub(super) fn and(&self, other: &Runs) -> Runs {
-        match Rc::ptr_eq(&self.0, &other.0) {
+        match Rc::ptr_eq(&self.shared, &other.shared) {
             true => self.clone(),
-            false => self.0.list.iter().chain(&other.0.list).copied().collect(),
+            false => self
+                .shared
+                .list
+                .iter()
+                .chain(&other.shared.list)
+                .copied()
+                .collect(),
         }
     }
 
     /// The same bytes, of any lane.
     pub(super) fn met(&self) -> Runs {
-        let met = self.0.met.get_or_init(|| {
+        let met = self.shared.met.get_or_init(|| {
             let any = |r: &Run| Run {
                 lane: ANY_LANE,
                 ..*r
             };
-            self.0.list.iter().map(any).collect()
+            self.shared.list.iter().map(any).collect()
         });
         met.clone()
     }
 
     /// Those that may have bytes in common with a run.
     fn around(&self, r: &Run) -> impl Iterator<Item = &Run> {
-        let from = r.lo.saturating_sub(self.0.longest);
-        let first = self.0.list.partition_point(|y| y.lo < from);
+        let from = r.lo.saturating_sub(self.shared.longest);
+        let first = self.shared.list.partition_point(|y| y.lo < from);
         let hi = r.hi;
-        self.0.list[first..].iter().take_while(move |y| y.lo < hi)
+        self.shared.list[first..]
+            .iter()
+            .take_while(move |y| y.lo < hi)
     }
 
     /// The first pair of runs that overlap and that `accept` accepts.
@@ -122,16 +131,16 @@ impl Runs {
             let mut around = other.around(x);
             around.any(|y| x.lo < y.hi && accept(x, y))
         };
-        self.0.list.iter().find(meets).copied()
+        self.shared.list.iter().find(meets).copied()
     }
 
     /// What is left when others are taken away.
     pub(super) fn without(&self, taken: &Runs) -> Runs {
-        if Rc::ptr_eq(&self.0, &taken.0) {
+        if Rc::ptr_eq(&self.shared, &taken.shared) {
             return Runs::default();
         }
         let mut left = Vec::new();
-        for r in &self.0.list {
+        for r in &self.shared.list {
             let mut lo = r.lo;
             for t in taken.around(r) {
                 if t.hi <= lo {
@@ -169,9 +178,9 @@ mod tests {
     #[test]
     fn runs_are_joined_and_cut() {
         let all = runs([run(8, 16), run(0, 8), run(20, 24)]);
-        assert_eq!(all.0.list, [run(0, 16), run(20, 24)]);
+        assert_eq!(all.shared.list, [run(0, 16), run(20, 24)]);
         let left = all.without(&runs([run(4, 6), run(15, 21)]));
-        assert_eq!(left.0.list, [run(0, 4), run(6, 15), run(21, 24)]);
+        assert_eq!(left.shared.list, [run(0, 4), run(6, 15), run(21, 24)]);
         assert!(all.without(&runs([run(0, 100)])).is_empty());
         assert!(all.without(&all).is_empty());
         assert_ne!(all.number(), left.number());
@@ -212,6 +221,6 @@ mod tests {
                 ..run(4, 8)
             },
         ]);
-        assert_eq!(lanes.met().0.list, [run(0, 8)]);
+        assert_eq!(lanes.met().shared.list, [run(0, 8)]);
     }
 }
