@@ -1,7 +1,8 @@
 //! The proof of having been checked: a type that only the checker makes.
 
+use crate::proof::Proof;
 use crate::protocol;
-use crate::refusal::{Refusal, Refusals};
+use crate::refusal::Refusals;
 use crate::report::Report;
 use crate::rules;
 use std::fmt;
@@ -24,8 +25,11 @@ enum Verdict {
     Unproved(String),
 }
 
-/// Checks the structure and resources of a kernel for a target; refuses with everything that is
-/// wrong. [`examine`] proves the protocol as well.
+/// Checks a kernel for a target, structure, resources and protocol; refuses with everything that
+/// is wrong or cannot be decided.
+///
+/// What was proved once in this process is known by the hash of its program, and costs nothing
+/// the second time. [`examine`] also says how far it was looked.
 ///
 /// ```
 /// use warpline_check::check;
@@ -43,18 +47,24 @@ enum Verdict {
 /// # Ok::<(), warpline_ir::BuildErrors>(())
 /// ```
 pub fn check(kernel: Kernel, target: &Target) -> Result<Checked, Refusals> {
-    let refusals = rules::judge(&kernel, target);
-    if refusals.is_empty() {
-        Ok(Checked {
-            kernel,
-            verdict: Verdict::Proved(*target),
-        })
-    } else {
-        Err(Refusals {
+    let proof = Proof::of(&kernel, target);
+    let refusals = match proof.as_ref().is_some_and(Proof::is_known) {
+        true => Vec::new(),
+        false => examine(&kernel, target).refusals,
+    };
+    if !refusals.is_empty() {
+        return Err(Refusals {
             kernel: kernel.name,
             refusals,
-        })
+        });
     }
+    if let Some(proof) = proof {
+        proof.keep();
+    }
+    Ok(Checked {
+        kernel,
+        verdict: Verdict::Proved(*target),
+    })
 }
 
 /// Examines a kernel for a target, structure and protocol, and reports what was found and how far
@@ -68,16 +78,9 @@ pub fn examine(kernel: &Kernel, target: &Target) -> Report {
         refusals.extend(walked.refusal);
         (states, steps) = (walked.states, walked.steps);
     }
-    // Text and hash follow ids: a kernel whose ids lead nowhere has neither.
-    let lost = |r: &Refusal| rules::references::RULES.contains(&r.rule);
-    let readable = !refusals.iter().any(lost);
     Report {
         kernel: kernel.name.clone(),
-        hash: if readable {
-            kernel.hash()
-        } else {
-            String::new()
-        },
+        hash: rules::references::hash(kernel).unwrap_or_default(),
         refusals,
         states,
         steps,

@@ -5,10 +5,12 @@
 //! with the value seen, and the author's line. Printers and launchers take
 //! nothing but [`Checked`].
 //!
-//! What is decided today is *structure and resources*: everything that one
-//! reading of the program shows. Codes that begin with `R` are the numbered
-//! rules of the protocol (`R12` is shared memory); `S` codes are the shape of
-//! the program itself. [`rules::ALL`] lists them.
+//! What one reading of the program shows is judged first: structure and
+//! resources. Then the protocol is proved, for every order and every trip
+//! count. Codes that begin with `R` are the numbered rules of the protocol
+//! (`R12` is shared memory); `S` codes are the shape of the program itself;
+//! `U` codes say why something could not be decided. [`rules::ALL`] lists
+//! them.
 //!
 //! | where | what |
 //! |---|---|
@@ -22,6 +24,7 @@
 mod bits;
 mod checked;
 pub mod facts;
+mod proof;
 pub mod protocol;
 mod refusal;
 pub mod render;

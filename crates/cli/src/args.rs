@@ -162,6 +162,10 @@ pub(crate) struct CheckArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Check")]
 pub(crate) struct LintArgs {
+    /// Also runs this launch on the CPU simulator and looks for races, in global
+    /// memory too: one writer for each byte, or an order
+    #[arg(long)]
+    pub(crate) launch: bool,
     /// Also a checklist of what is slow: bank conflicts, sectors, divergence,
     /// registers, spills, idle roles, sizes
     #[arg(long)]

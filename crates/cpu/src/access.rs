@@ -8,7 +8,8 @@ use crate::shared::Use;
 use crate::stats::{bank_conflicts, bank_turns, dense, sectors};
 use std::ops::Range;
 use warpline_ir::{
-    Fault, FaultKind, LaneBytes, Lanes, Machine, Mask, MemoryOrder, Operand, Place, SharedAt, WARP,
+    Fault, FaultKind, LaneBytes, Lanes, Machine, Mask, MemoryOrder, Operand, Place, Scope,
+    SharedAt, WARP,
 };
 
 /// How an access of lanes touches memory.
@@ -258,7 +259,7 @@ impl Lockstep<'_, '_> {
     #[cold]
     pub(crate) fn race(&mut self, lane: Option<usize>, verb: &str, c: &Conflict) -> Fault {
         self.lane = lane.map(|l| l as u32);
-        self.other = Some((c.with.warp, c.with.site));
+        self.other = Some(self.party(c.with.warp, c.with.site));
         let did = if c.wrote { "written" } else { "read" };
         let byte = self.env.byte_name(c.byte);
         let same = if c.with.thread == self.warp.id {
@@ -283,7 +284,8 @@ impl Lockstep<'_, '_> {
     /// Names the work in flight over a byte.
     #[cold]
     pub(crate) fn flight_text(&mut self, cta: u32, byte: u32, verb: &str, write: bool) -> String {
-        self.other = self.cluster.engines.over(SharedAt { cta, byte }, write);
+        let over = self.cluster.engines.over(SharedAt { cta, byte }, write);
+        self.other = over.map(|(warp, site)| self.party(warp, site));
         let name = self.env.byte_name(byte);
         format!("{verb} {name} while an asynchronous op is at work on it")
     }
@@ -377,6 +379,16 @@ impl Lockstep<'_, '_> {
         })
     }
 
+    /// A volatile access is relaxed, of the widest scope.
+    fn volatile(&mut self, at: &[u64; WARP]) -> Option<Scope> {
+        let strong = self.env.code.sites[self.site as usize].facts.strong;
+        let order = MemoryOrder::relaxed(Scope::Sys);
+        strong.then(|| {
+            self.order(order, |lane| Word::Global(at[lane]));
+            order.scope
+        })
+    }
+
     pub(crate) fn load_global(
         &mut self,
         lanes: Mask,
@@ -404,6 +416,8 @@ impl Lockstep<'_, '_> {
                 found.inspect_err(|_| self.lane = Some(lane as u32))?;
             }
         }
+        let scope = self.volatile(&at);
+        self.judge_global(lanes, &at, width, false, scope)?;
         self.count_global(lanes, &at, width, Kind::Load);
         Ok(out)
     }
@@ -432,6 +446,8 @@ impl Lockstep<'_, '_> {
                 b.put(byte, &data[lane][..width]);
             }
         }
+        let scope = self.volatile(&at);
+        self.judge_global(lanes, &at, width, true, scope)?;
         self.count_global(lanes, &at, width, Kind::Store);
         Ok(())
     }
@@ -468,6 +484,8 @@ impl Lockstep<'_, '_> {
             out[lane] = old;
         }
         self.changed(changed);
+        let writes = !self.env.code.sites[self.site as usize].facts.only_reads;
+        self.judge_global(lanes, &at, width, writes, Some(order.scope))?;
         self.order(order, |lane| Word::Global(at[lane]));
         self.count_global(lanes, &at, width, Kind::Atomic);
         Ok(out)

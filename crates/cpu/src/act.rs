@@ -290,6 +290,9 @@ impl Lockstep<'_, '_> {
             let past = groups.past(lane as u32, pending);
             if let (Some(c), 1..) = (&mut self.warp.clock, past) {
                 c.learn(1 << lane, self.cluster.threads.bulk(id), past);
+                if !read {
+                    c.learn(1 << lane, self.cluster.threads.bulk_writes(id), past);
+                }
             }
             groups.forget(lane as u32, pending);
         }

@@ -21,6 +21,7 @@
 //! so a stream is known lane by lane, as a warp is. What is known of a stream
 //! when a proxy fence runs is known as *fenced*, and handed on like the rest.
 
+use crate::far::Far;
 use warpline_ir::Mask;
 
 /// Numbers the threads of a cluster: warps first, then engines.
@@ -38,7 +39,7 @@ pub(crate) struct Threads {
 
 impl Threads {
     fn engines_per_cta(&self) -> u32 {
-        self.bars + self.warps + self.warps.div_ceil(4)
+        self.bars + 2 * self.warps + self.warps.div_ceil(4)
     }
 
     /// All warps.
@@ -77,10 +78,15 @@ impl Threads {
         self.laned() + cta * self.engines_per_cta() + self.bars + warp
     }
 
+    /// The engine of what a warp's bulk groups write; warps are counted through the cluster.
+    pub(crate) fn bulk_writes(&self, warp: u32) -> u32 {
+        self.bulk(warp) + self.warps
+    }
+
     /// The engine of a warp's warpgroup; warps are counted through the cluster.
     pub(crate) fn wgmma(&self, warp: u32) -> u32 {
         let (cta, warp) = (warp / self.warps, warp % self.warps);
-        self.laned() + cta * self.engines_per_cta() + self.bars + self.warps + warp / 4
+        self.laned() + cta * self.engines_per_cta() + self.bars + 2 * self.warps + warp / 4
     }
 }
 
@@ -135,6 +141,8 @@ pub(crate) struct Clock {
     /// Warps, streams, fenced streams.
     warps: Box<[Known]>,
     engines: Box<[u32]>,
+    /// What is known of other clusters.
+    pub(crate) far: Far,
 }
 
 impl Clock {
@@ -143,6 +151,25 @@ impl Clock {
         Self {
             warps: vec![Known::default(); t.laned() as usize].into(),
             engines: vec![0; t.all_engines() as usize].into(),
+            far: Far::default(),
+        }
+    }
+
+    /// Nothing, of the same threads.
+    pub(crate) fn nothing(&self) -> Self {
+        Self {
+            warps: vec![Known::default(); self.warps.len()].into(),
+            engines: vec![0; self.engines.len()].into(),
+            far: Far::default(),
+        }
+    }
+
+    /// What is known of the own cluster alone.
+    pub(crate) fn near(&self) -> Self {
+        Self {
+            warps: self.warps.clone(),
+            engines: self.engines.clone(),
+            far: Far::default(),
         }
     }
 
@@ -154,12 +181,14 @@ impl Clock {
         for (a, b) in self.engines.iter_mut().zip(&other.engines) {
             *a = (*a).max(*b);
         }
+        self.far.join(&other.far);
     }
 
     /// Takes over what another knows, and forgets the rest.
     pub(crate) fn copy(&mut self, other: &Clock) {
         self.warps.copy_from_slice(&other.warps);
         self.engines.copy_from_slice(&other.engines);
+        self.far = other.far.clone();
     }
 
     /// Learns that the copies of some lanes of a stream are past a number.
@@ -174,7 +203,7 @@ impl Clock {
     }
 
     #[inline]
-    fn knows(&self, m: &Moment) -> bool {
+    pub(crate) fn knows(&self, m: &Moment) -> bool {
         match self.warps.get(m.thread as usize) {
             Some(k) => k.covers(m.lane, m.clock),
             None => m.clock < self.engines[m.thread as usize - self.warps.len()],
@@ -325,6 +354,19 @@ impl WarpClock {
             || self.known.knows(m)
     }
 
+    /// Does a lane know of a moment of another cluster?
+    pub(crate) fn knows_far(&self, lane: u8, cluster: u64, m: &Moment) -> bool {
+        self.all_know_far(cluster, m)
+            || self.some.as_ref().is_some_and(|(lanes, c)| {
+                (lane == ALL_LANES || lanes >> lane & 1 == 1) && c.far.knows(cluster, m)
+            })
+    }
+
+    /// Does every lane know of a moment of another cluster?
+    pub(crate) fn all_know_far(&self, cluster: u64, m: &Moment) -> bool {
+        self.known.far.knows(cluster, m)
+    }
+
     /// All lanes meet: what one knows, all know.
     pub(crate) fn sync(&mut self) {
         if let Some((_, c)) = self.some.take() {
@@ -393,10 +435,7 @@ impl WarpClock {
         let Some(mut own) = self.own.take() else {
             return;
         };
-        let mut told = Clock {
-            warps: vec![Known::default(); self.known.warps.len()].into(),
-            engines: vec![0; self.known.engines.len()].into(),
-        };
+        let mut told = self.known.nothing();
         self.tell_known(lanes, &mut told);
         told.warps[own.stream as usize].join(&own.done.all);
         own.fence(lanes);
@@ -424,15 +463,7 @@ impl WarpClock {
             return &mut self.known;
         }
         let known = &self.known;
-        let (some, clock) = self.some.get_or_insert_with(|| {
-            (
-                0,
-                Clock {
-                    warps: vec![Known::default(); known.warps.len()].into(),
-                    engines: vec![0; known.engines.len()].into(),
-                },
-            )
-        });
+        let (some, clock) = self.some.get_or_insert_with(|| (0, known.nothing()));
         *some |= lanes;
         clock
     }
@@ -504,8 +535,9 @@ mod tests {
         assert!(a.knows(0, &phase(1)) && !a.knows(0, &phase(2)));
         assert_eq!(
             [T.barrier(0, 0), T.bulk(0), T.bulk(1), T.wgmma(1)],
-            [2, 3, 4, 5]
+            [2, 3, 4, 7]
         );
+        assert_eq!([T.bulk_writes(0), T.bulk_writes(1)], [5, 6]);
     }
 
     const S: Threads = Threads { streams: true, ..T };

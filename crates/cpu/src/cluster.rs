@@ -13,6 +13,8 @@ use warpline_ir::Span;
 /// What the warps of a cluster share.
 #[derive(Debug)]
 pub(crate) struct Cluster {
+    /// Its number in the grid.
+    pub(crate) index: u64,
     /// Its CTAs, by rank.
     pub(crate) ctas: Vec<Cta>,
     /// Asynchronous work.
@@ -86,6 +88,7 @@ impl Cluster {
             w
         };
         let cluster = Self {
+            index,
             ctas: (0..threads.ctas).map(cta).collect(),
             engines: Engines::new(&threads),
             meeting: Meeting::new(passing()),

@@ -147,6 +147,12 @@ impl<'k> Env<'k> {
         }
     }
 
+    /// An op as a warp of a cluster ran it; warps are counted through the cluster.
+    pub(crate) fn party(&self, cluster: u64, warp: u32, site: u32) -> Site {
+        let (cta, warp) = (warp / self.threads.warps, warp % self.threads.warps);
+        self.site(self.cta_id(cluster, cta), warp, site)
+    }
+
     /// An op as a warp ran it, for a report.
     pub(crate) fn site(&self, cta: [u32; 3], warp: u32, site: u32) -> Site {
         let s = &self.code.sites[site as usize];

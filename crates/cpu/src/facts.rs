@@ -69,6 +69,7 @@ impl<'k> Seen<'k> {
             Op::Load(load) => {
                 facts.strong = load.cache.is_volatile();
                 facts.polls = facts.strong;
+                facts.only_reads = facts.strong;
             }
             Op::Store(store) => facts.strong = store.cache.volatile,
             Op::StrongLoad(_) => facts.only_reads = true,

@@ -6,6 +6,8 @@ pub(crate) struct Groups {
     /// Groups that no wait has covered, oldest first.
     list: Vec<Group>,
     made: u64,
+    /// By lane: the last copy of the groups that are no longer listed, plus 1.
+    forgotten: [u32; 32],
 }
 
 #[derive(Debug)]
@@ -75,6 +77,7 @@ impl Groups {
             .map(|g| g.past)
             .max()
             .unwrap_or(0)
+            .max(self.forgotten[lane as usize])
     }
 
     /// Does a wait need a group?
@@ -86,8 +89,14 @@ impl Groups {
     /// Forgets the groups that a wait covered and that are done.
     pub(crate) fn forget(&mut self, lane: u32, pending: u32) {
         let last = self.covered(lane, pending).map(|g| g.number).max();
-        self.list
-            .retain(|g| g.lane != lane || Some(g.number) > last || g.undone > 0);
+        let past = &mut self.forgotten[lane as usize];
+        self.list.retain(|g| {
+            let keep = g.lane != lane || Some(g.number) > last || g.undone > 0;
+            if !keep {
+                *past = g.past.max(*past);
+            }
+            keep
+        });
     }
 
     /// A copy of a group has read its source, or is done, or both.

@@ -39,6 +39,7 @@ impl Lockstep<'_, '_> {
         for r in &runs {
             self.check_run(r, lane, job.is_async_proxy())?;
         }
+        self.judge_job(&job, lane)?;
         self.mark_reads(&job, &runs, lane);
         let tile = self.env.code.sites[self.site as usize].facts.writes;
         for r in &runs {
@@ -138,7 +139,7 @@ impl Lockstep<'_, '_> {
 
     #[cold]
     fn unfenced(&mut self, verb: &str, c: &Conflict) -> Fault {
-        self.other = Some((c.with.warp, c.with.site));
+        self.other = Some(self.party(c.with.warp, c.with.site));
         let byte = self.env.byte_name(c.byte);
         let why = if self.cluster.threads.is_stream(c.with.thread) {
             "no thread has run fence.proxy.async since the copy that wrote it was waited for"
@@ -219,7 +220,7 @@ impl Lockstep<'_, '_> {
         match engines.add_product(job, index, self.warp, self.site) {
             None => Ok(()),
             Some(other) => {
-                self.other = Some((self.warp.id, other));
+                self.other = Some(self.party(self.warp.id, other));
                 Err(Fault::new(
                     FaultKind::Convergence,
                     "is issued where another warp of the warpgroup issues another wgmma",

@@ -181,6 +181,8 @@ impl Lockstep<'_, '_> {
                 }
             });
         }
+        let number = self.cluster.engines.lane_copies[self.warp.id as usize].issued;
+        self.judge_copy(&job, number)?;
         self.count_copy(&job);
         self.cluster.progress += 1;
         self.submitted = true;

@@ -32,7 +32,7 @@
 //!
 //! # What is checked in `late` and `random`
 //!
-//! Shared memory is judged by happens-before, not by what the schedule showed:
+//! Memory is judged by happens-before, not by what the schedule showed:
 //! each byte remembers who wrote and read it, barriers and waits pass vector
 //! clocks on, and an access that is not ordered after a conflicting one is a
 //! race, with both lines. Lanes of one warp know of each other's accesses only
@@ -48,9 +48,15 @@
 //! after a barrier behind that wait, and an engine after a proxy fence of
 //! anyone in between. A release hands on what came before it through the word
 //! it writes, to an acquire that reads the word within each other's scope;
-//! relaxed accesses do so with fences around them. In a grid of several
-//! clusters all words of global memory are one word at the scope of the GPU,
-//! as what passes through other clusters is not followed.
+//! relaxed accesses do so with fences around them. Between the threads of one
+//! cluster, where there are others, all words of global memory are one word at
+//! the scope of the GPU; between clusters each is its own.
+//!
+//! In global memory two accesses of any threads of the grid to one byte, of
+//! which one writes, are a race unless ordered (R18.writer). Atomics, strong
+//! accesses and bulk reductions do not race with each other if each is in the
+//! other's scope (R18.scope). A bulk store is over for whoever knows of the
+//! wait for its group.
 //!
 //! # Determinism
 //!
@@ -62,7 +68,8 @@
 //!
 //! # Limits
 //!
-//! Races and proxy fences of global memory are not looked for. A release fence
+//! Proxy fences of global memory are not looked for, and of the reads of a byte
+//! there that do not know of each other two are kept. A release fence
 //! of shared memory alone is taken to cover writes to peers as well. The two branches of an `if` on
 //! lanes run one after the other, so that a branch that waits for the other is
 //! a deadlock here.
@@ -74,7 +81,8 @@
 //! | `machine`, `access`, `act`, `mbarrier`, `issue` | what ops do to registers, memory, barriers, engines |
 //! | `engine`, `groups`, `complete` | work in flight, and its end |
 //! | `warp`, `cluster`, `barrier`, `shared`, `memory` | state |
-//! | `clock`, `shadow`, `proxy`, `order` | happens-before |
+//! | `clock`, `far`, `proxy`, `order` | happens-before |
+//! | `shadow`; `global`, `cells`, `reach`, `merge` | who touched shared memory; and global memory |
 //! | `report`, `error`, `stats` | what comes out |
 #![forbid(unsafe_code)]
 
@@ -82,6 +90,7 @@ mod access;
 mod act;
 mod barrier;
 mod bits;
+mod cells;
 mod clock;
 mod cluster;
 mod compile;
@@ -90,15 +99,19 @@ mod engine;
 mod env;
 mod error;
 mod facts;
+mod far;
+mod global;
 mod groups;
 mod issue;
 mod lane_copies;
 mod machine;
 mod mbarrier;
 mod memory;
+mod merge;
 mod options;
 mod order;
 mod proxy;
+mod reach;
 mod report;
 mod residency;
 mod rng;

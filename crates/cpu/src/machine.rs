@@ -6,11 +6,12 @@
 use crate::cluster::Cluster;
 use crate::compile::RoleCode;
 use crate::env::Env;
+use crate::global::Global;
 use crate::stats::Counters;
 use crate::warp::{Waiting, Warp};
 use warpline_ir::{
     At, Axis, BarAt, BarRef, Exec, Fault, FaultKind, Job, Lane, LaneBytes, Lanes, Machine, Mask,
-    MemoryOrder, Operand, ParamId, Place, RegId, SharedAt, Special, Sync, TensorMapValue,
+    MemoryOrder, Operand, ParamId, Place, RegId, SharedAt, Site, Special, Sync, TensorMapValue,
     TileLayout, View, WARP,
 };
 
@@ -20,6 +21,8 @@ pub(crate) struct Lockstep<'a, 'k> {
     pub(crate) code: &'a RoleCode<'k>,
     pub(crate) warp: &'a mut Warp,
     pub(crate) cluster: &'a mut Cluster,
+    /// Who touched global memory, where races are looked for.
+    pub(crate) global: &'a mut Option<Global>,
     pub(crate) counters: &'a mut Counters,
     /// The op that runs.
     pub(crate) site: u32,
@@ -35,8 +38,8 @@ pub(crate) struct Lockstep<'a, 'k> {
     pub(crate) deferred: Option<Fault>,
     /// The lane to blame for a fault.
     pub(crate) lane: Option<u32>,
-    /// The other side of a fault: a warp of the cluster, and an op.
-    pub(crate) other: Option<(u32, u32)>,
+    /// The other side of a fault.
+    pub(crate) other: Option<Site>,
 }
 
 /// The lanes of a mask, lowest first.
@@ -45,6 +48,11 @@ pub(crate) fn lanes_of(mask: Mask) -> impl Iterator<Item = usize> {
 }
 
 impl Lockstep<'_, '_> {
+    /// An op of a warp of this cluster, as the other side of a fault.
+    pub(crate) fn party(&self, warp: u32, site: u32) -> Site {
+        self.env.party(self.cluster.index, warp, site)
+    }
+
     /// A fault of one lane.
     pub(crate) fn fault_in(&mut self, lane: usize, kind: FaultKind, text: String) -> Fault {
         self.lane = Some(lane as u32);

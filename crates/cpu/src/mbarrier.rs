@@ -72,7 +72,7 @@ impl Lockstep<'_, '_> {
         } else {
             return Ok(());
         };
-        self.other = Some((init.moment.thread, init.site));
+        self.other = Some(self.party(init.moment.thread, init.site));
         let unseen = Fault::new(
             FaultKind::Barrier,
             format!("uses an mbarrier whose init it may not see: {why}"),

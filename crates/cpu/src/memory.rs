@@ -13,6 +13,12 @@ use warpline_ir::{Fault, FaultKind};
 /// The bits of an address that count bytes inside a buffer.
 const SPAN: u32 = 40;
 
+/// The number of the buffer that an address is in, and the byte there.
+pub(crate) fn place(addr: u64) -> (usize, u64) {
+    let buffer = (addr >> SPAN) as usize;
+    (buffer.saturating_sub(1), addr & ((1 << SPAN) - 1))
+}
+
 /// Global memory, shared by all CTAs of a launch and by the host.
 #[derive(Debug, Default)]
 pub struct Memory {
@@ -136,6 +142,12 @@ impl Memory {
             return Ok((b, at as usize));
         }
         Err(self.outside(addr, len))
+    }
+
+    /// A byte of a buffer in words: `byte 12 of buffer out`.
+    pub(crate) fn byte_name(&self, buffer: usize, byte: u64) -> String {
+        let name = self.buffers.get(buffer).map_or("?", |b| &b.name);
+        format!("byte {byte} of buffer {name}")
     }
 
     #[cold]

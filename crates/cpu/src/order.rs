@@ -6,9 +6,10 @@
 //! neither by itself: a fence before a relaxed write makes it a release, a
 //! fence after a relaxed read an acquire.
 //!
-//! Of a grid of several clusters only one is seen here. What passes through
-//! global memory at a scope of the GPU may pass through any of the others, so
-//! all such words are taken for one.
+//! What is released to other clusters, through a word of global memory at the
+//! scope of the GPU, is kept with the shadow of that memory. Between threads of
+//! one cluster it may pass through any of the others, so all such words are
+//! taken for one.
 
 use crate::clock::{Clock, Threads};
 use crate::machine::{Lockstep, lanes_of};
@@ -119,17 +120,28 @@ fn leaves(word: Word, scope: Scope) -> bool {
 /// What some lanes know.
 type Told = Option<(Mask, Clock)>;
 
+/// How far a scope reaches: the CTA, the cluster, the device.
+const REACH: [Scope; 3] = [Scope::Cta, Scope::Cluster, Scope::Sys];
+
+fn reach(scope: Scope) -> usize {
+    match scope {
+        Scope::Cta => 1,
+        Scope::Cluster => 2,
+        Scope::Gpu | Scope::Sys => 3,
+    }
+}
+
 /// What fences make of a warp's relaxed accesses.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Fenced {
-    /// What came before the last fence, at any scope and at a wide one: later
+    /// By reach, what came before the last fence that goes so far: later
     /// relaxed writes of these lanes release it.
-    before: [Told; 2],
+    before: [Told; 3],
     /// The same for fences of shared memory alone, and writes there; they are wide.
     before_shared: Told,
-    /// What relaxed reads of these lanes have found, for their CTA and for the
-    /// cluster: the next fence acquires it.
-    found: [Told; 2],
+    /// By reach, what relaxed reads of these lanes have found: the next fence
+    /// that goes so far acquires it.
+    found: [Told; 3],
     /// What they have found in shared memory.
     found_shared: Told,
 }
@@ -181,16 +193,25 @@ impl Lockstep<'_, '_> {
         let (Some(released), Some(clock)) = (&mut self.cluster.released, &self.warp.clock) else {
             return;
         };
-        let cta = self.warp.cta;
+        let (cta, cluster) = (self.warp.cta, self.cluster.index);
+        let mut release = |scope: Scope, told: &Clock| {
+            released.release(word, cta, scope, told);
+            if let (Some(global), Word::Global(at), true) =
+                (&mut *self.global, word, leaves(word, scope))
+            {
+                global.release(at, cluster, told);
+            }
+        };
         if order.sem.releases() {
             let mut told = Clock::new(&self.cluster.threads);
             clock.tell(lanes, &mut told);
-            return released.release(word, cta, order.scope, &told);
+            return release(order.scope, &told);
         }
         let Some(fenced) = &self.warp.fenced else {
             return;
         };
-        let any = fenced.before.iter().zip([Scope::Cta, order.scope]);
+        let scopes = REACH.map(|s| s.min(order.scope));
+        let any = fenced.before.iter().zip(scopes);
         let shared = word
             .is_shared()
             .then_some((&fenced.before_shared, order.scope));
@@ -198,7 +219,7 @@ impl Lockstep<'_, '_> {
             if let Some((of, clock)) = before
                 && of & lanes != 0
             {
-                released.release(word, cta, scope, clock);
+                release(scope, clock);
             }
         }
     }
@@ -208,15 +229,25 @@ impl Lockstep<'_, '_> {
             return;
         };
         let cta = self.warp.cta;
+        let global = &*self.global;
+        let acquired = |scope: Scope| {
+            let far = match word {
+                Word::Global(at) if leaves(word, scope) => {
+                    global.as_ref().and_then(|g| g.acquired(at))
+                }
+                _ => None,
+            };
+            released.acquired(word, cta, scope).chain(far)
+        };
         if order.sem.acquires() {
-            for c in released.acquired(word, cta, order.scope) {
+            for c in acquired(order.scope) {
                 clock.acquire(lanes, c);
             }
             return;
         }
-        let found = [Scope::Cta, order.scope];
-        for (i, scope) in found.into_iter().enumerate() {
-            for c in released.acquired(word, cta, scope) {
+        let scopes = REACH.map(|s| s.min(order.scope));
+        for (i, scope) in scopes.into_iter().enumerate() {
+            for c in acquired(scope) {
                 let fenced = self.warp.fenced.get_or_insert_default();
                 gather(&mut fenced.found[i], lanes, c);
                 if i == 1 && word.is_shared() {
@@ -234,7 +265,7 @@ impl Lockstep<'_, '_> {
             return;
         };
         let fenced = self.warp.fenced.get_or_insert_default();
-        let reach = 1 + usize::from(is_wide(order.scope));
+        let reach = reach(order.scope);
         let (before, found) = match shared {
             true => (
                 from_mut(&mut fenced.before_shared),

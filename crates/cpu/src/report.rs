@@ -5,7 +5,7 @@ use crate::env::Env;
 use crate::error::{RunError, Wait, WaitOn};
 use crate::schedule::Resident;
 use crate::warp::{Status, Waiting, Warp};
-use warpline_ir::{Fault, FaultKind, Waits};
+use warpline_ir::{Fault, FaultKind, Site, Waits};
 
 /// A fault of a warp of a cluster, in an op.
 pub(crate) fn fault(
@@ -15,18 +15,14 @@ pub(crate) fn fault(
     site: u32,
     fault: Fault,
     lane: Option<u32>,
-    other: Option<(u32, u32)>,
+    other: Option<Site>,
 ) -> Box<RunError> {
-    let at = |warp: usize, site: u32| {
-        let w = &r.warps[warp];
-        env.site(r.cluster.ctas[w.cta as usize].id, w.index, site)
-    };
     Box::new(RunError {
         kind: fault.kind,
         text: fault.text,
-        at: Some(at(warp, site)),
+        at: Some(env.party(r.cluster.index, r.warps[warp].id, site)),
         lane,
-        other: other.map(|(w, s)| at(w as usize, s)),
+        other,
         waits: Vec::new(),
     })
 }

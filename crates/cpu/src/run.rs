@@ -4,6 +4,7 @@ use crate::compile::{Code, compile};
 use crate::env::{Env, refused};
 use crate::error::RunError;
 use crate::memory::Memory;
+use crate::merge::Merge;
 use crate::options::Options;
 use crate::residency;
 use crate::rng::Rng;
@@ -134,8 +135,9 @@ impl Run<'_, '_> {
         let done = || self.told();
         let clusters = 0..self.env.clusters();
         let max = self.options.max_steps;
-        Scheduler::new(self.env, clusters, room, rng, max, &mut counters, &done).run()?;
-        Ok(counters)
+        let scheduler = Scheduler::new(self.env, clusters, room, rng, max, &mut counters, &done);
+        // All clusters had one shadow: what it gives was judged.
+        scheduler.run().map(|_| counters)
     }
 
     /// CTAs that do not: each cluster under its own scheduler, on any host thread.
@@ -143,6 +145,7 @@ impl Run<'_, '_> {
         // The fault of the first cluster that has one is the result, whichever came first in time.
         let failed: Mutex<Option<(u64, Box<RunError>)>> = Mutex::new(None);
         let first_failed = AtomicU64::new(u64::MAX);
+        let merge = Mutex::new(Merge::new(self.env));
         let one = |mut counters: Counters, cluster: u64| {
             if cluster > first_failed.load(Relaxed) {
                 return counters;
@@ -152,7 +155,11 @@ impl Run<'_, '_> {
             let clusters = cluster..cluster + 1;
             let max = self.options.max_steps;
             let ran = Scheduler::new(self.env, clusters, 1, rng, max, &mut counters, &done).run();
-            if let Err(e) = ran {
+            let merged = ran.map_err(|e| (cluster, e)).and_then(|global| {
+                let mut merge = merge.lock().unwrap_or_else(|e| e.into_inner());
+                merge.add(cluster, global)
+            });
+            if let Err((cluster, e)) = merged {
                 first_failed.fetch_min(cluster, Relaxed);
                 let mut failed = failed.lock().unwrap_or_else(|e| e.into_inner());
                 if failed.as_ref().is_none_or(|(c, _)| *c > cluster) {

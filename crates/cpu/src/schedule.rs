@@ -15,6 +15,7 @@ use crate::complete::{Failed, step_copy, step_product};
 use crate::engine::Copy;
 use crate::env::Env;
 use crate::error::RunError;
+use crate::global::Global;
 use crate::machine::Lockstep;
 use crate::options::Timing;
 use crate::report;
@@ -49,6 +50,8 @@ pub(crate) struct Scheduler<'e, 'k> {
     env: &'e Env<'k>,
     /// Clusters on the machine.
     resident: Vec<Option<Resident>>,
+    /// Who touched global memory, where races are looked for.
+    global: Option<Global>,
     /// Clusters that wait for room.
     waiting: Range<u64>,
     ready: VecDeque<Key>,
@@ -95,6 +98,7 @@ impl<'e, 'k> Scheduler<'e, 'k> {
         Self {
             env,
             resident: (0..room).map(|_| None).collect(),
+            global: env.races.then(|| Global::new(env.threads.warps)),
             waiting: clusters,
             ready: VecDeque::new(),
             remote: VecDeque::new(),
@@ -109,8 +113,8 @@ impl<'e, 'k> Scheduler<'e, 'k> {
         }
     }
 
-    /// Runs all clusters to their end.
-    pub(crate) fn run(mut self) -> Result<()> {
+    /// Runs all clusters to their end; gives who touched global memory.
+    pub(crate) fn run(mut self) -> Result<Option<Global>> {
         for at in 0..self.resident.len() {
             self.start(at);
         }
@@ -126,7 +130,7 @@ impl<'e, 'k> Scheduler<'e, 'k> {
                 continue;
             }
             if self.resident.iter().all(Option::is_none) {
-                return Ok(());
+                return Ok(self.global);
             }
             let why = match self.waiting.clone().count() {
                 0 => "nothing can go on".to_owned(),
@@ -250,6 +254,7 @@ impl<'e, 'k> Scheduler<'e, 'k> {
             code: &self.env.code.roles[warp.role],
             warp,
             cluster: &mut r.cluster,
+            global: &mut self.global,
             counters: self.counters,
             site: 0,
             now: self.steps,

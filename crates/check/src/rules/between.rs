@@ -3,19 +3,22 @@
 //! A CTA waits for another by asking for a word again and again: a poll. All
 //! CTAs are then on the machine together, or those that would change the word
 //! may never start; and what the word stands for passes by a release and an
-//! acquire that reach the whole device.
+//! acquire that reach the whole device. A CTA that learns from an atomic that
+//! it is the last one waits for nobody, but what passes to it passes the same
+//! way: a claim.
 
+use super::claims::Claim;
 use super::flow::{Flow, follow};
 use super::pointers::{Pointers, Spot};
 use super::poll::Poll;
-use super::{Case, OpSite};
+use super::{Case, OpSite, scope};
 use crate::bits::Bits;
 use crate::refusal::{Findings, Rule};
 use std::collections::HashSet;
 use warpline_ir::{At, MemoryOrder, Op, Operand, RoleId, Scope, Sync};
 
 /// The rules of this group.
-pub const RULES: &[Rule] = &[RESIDENT, ACQUIRE, RELEASE];
+pub const RULES: &[Rule] = &[RESIDENT, ACQUIRE, RELEASE, scope::SCOPE];
 
 const RESIDENT: Rule = Rule {
     code: "R18.resident",
@@ -23,52 +26,49 @@ const RESIDENT: Rule = Rule {
 };
 const ACQUIRE: Rule = Rule {
     code: "R18.acquire",
-    holds: "a word that CTAs wait for is read by an acquire at the scope of the device, or a relaxed load and a fence",
+    holds: "a word that CTAs wait for, or by whose value one takes over, is read by an acquire at the scope of the device, or a relaxed access and a fence",
 };
 const RELEASE: Rule = Rule {
     code: "R18.release",
-    holds: "a word that CTAs wait for is raised by a release at the scope of the device, or a fence and a relaxed write",
+    holds: "a word that CTAs wait for, or by whose value one takes over, is raised by a release at the scope of the device, or a fence and a relaxed write",
 };
 
 pub(crate) fn judge<'k>(case: &Case<'k>, found: &mut Findings<'k>) {
     let polls = Poll::all(case);
-    if polls.is_empty() {
-        return;
-    }
-    if !case.kernel.co_resident {
+    let pointers = Pointers::of(case.kernel, &case.ops);
+    let claims = Claim::all(case, &pointers);
+    if !polls.is_empty() && !case.kernel.co_resident {
         let op = &case.ops[polls[0].op];
         let text = "CTAs that wait for each other through global memory are all on the machine at once; this loop waits for a word there, and the kernel is not declared co-resident";
         found.refuse(&RESIDENT, op.loc(), op.site.role, text);
     }
-    for poll in &polls {
-        let op = &case.ops[poll.op];
-        if poll.order.is_none_or(|o| o.scope < Scope::Gpu) {
-            let text = format!(
-                "a word that CTAs wait for is read by an acquire at the scope of the device; {} is none",
-                op.op.name()
-            );
-            found.refuse(&ACQUIRE, op.loc(), op.site.role, text);
-        }
-    }
-    let pointers = Pointers::of(case.kernel, &case.ops);
-    let words: Vec<_> = polls
-        .iter()
-        .filter_map(|p| pointers.at(p.addr, p.offset))
-        .collect();
+    let words = Words {
+        raised: polls
+            .iter()
+            .filter_map(|p| pointers.at(p.addr, p.offset))
+            .collect(),
+        polls,
+        claims,
+        pointers,
+    };
     let mut between = Between {
         case,
+        words: &words,
         found,
         told: HashSet::new(),
     };
-    for i in 0..case.kernel.roles.len() {
-        let mut read = |op: &OpSite| act(op, &polls, &words, &pointers);
-        let steps = case.steps(RoleId(i as u32), &mut read);
-        let mut state = State {
-            released: false,
-            asked: Bits::new(case.ops.len()),
-        };
-        follow(&steps, &mut between, &mut state);
+    between.polls();
+    if !(words.polls.is_empty() && words.claims.is_empty()) {
+        for i in 0..case.kernel.roles.len() {
+            let steps = case.steps(RoleId(i as u32), &mut |op| words.act(op));
+            let mut state = State {
+                released: false,
+                asked: Bits::new(case.ops.len()),
+            };
+            follow(&steps, &mut between, &mut state);
+        }
     }
+    scope::judge(case, &between.told, between.found);
 }
 
 /// One op, as far as words between CTAs are concerned, with its number.
@@ -77,38 +77,66 @@ enum Act {
     Ask(usize),
     /// Raises a word that CTAs wait for, by a write of this order.
     Raise(usize, Option<MemoryOrder>),
+    /// Raises a word, and takes over by what it held.
+    Claim(usize, MemoryOrder),
     Fence(MemoryOrder),
     /// Any other access of memory, or a meeting of threads.
     Other(usize),
 }
 
-fn act(op: &OpSite, polls: &[Poll], words: &[Spot], pointers: &Pointers) -> Option<Act> {
-    let id = op.id;
-    if let Some(poll) = polls.iter().find(|p| p.op == id) {
-        let relaxed = poll.order.filter(|o| !o.sem.acquires());
-        return relaxed.map(|_| Act::Ask(id));
+/// The words between CTAs, and who asks for them.
+struct Words {
+    polls: Vec<Poll>,
+    claims: Vec<Claim>,
+    /// Where the words lie that are waited for.
+    raised: Vec<Spot>,
+    pointers: Pointers,
+}
+
+impl Words {
+    fn claim(&self, op: usize) -> Option<&Claim> {
+        self.claims.iter().find(|c| c.op == op)
     }
-    let raised = |at: &At| match *at {
-        At::Global { addr, offset } => {
-            let spot = pointers.at(addr, offset);
-            spot.is_some_and(|s| words.iter().any(|w| w.may_be(s)))
+
+    /// May this be a word that CTAs wait for?
+    fn is_raised(&self, at: &At) -> bool {
+        match *at {
+            At::Global { addr, offset } => {
+                let spot = self.pointers.at(addr, offset);
+                spot.is_some_and(|s| self.raised.iter().any(|w| w.may_be(s)))
+            }
+            At::Shared(_) => false,
         }
-        At::Shared(_) => false,
-    };
-    match op.op {
-        Op::Fence(fence) if !fence.fence.is_shared_only() => fence.fence.order().map(Act::Fence),
-        Op::Fence(_) => None,
-        // A plain zero makes the word ready for the next launch.
-        Op::Store(o) if raised(&o.at) && o.src.iter().any(|x| *x != Operand::Imm(0)) => {
-            Some(Act::Raise(id, None))
+    }
+
+    fn act(&self, op: &OpSite) -> Option<Act> {
+        let id = op.id;
+        if let Some(poll) = self.polls.iter().find(|p| p.op == id) {
+            let relaxed = poll.order.filter(|o| !o.sem.acquires());
+            return relaxed.map(|_| Act::Ask(id));
         }
-        Op::StrongStore(o) if raised(&o.at) => Some(Act::Raise(id, Some(o.order))),
-        Op::Reduce(o) if raised(&o.at) => Some(Act::Raise(id, Some(o.order))),
-        Op::Atomic(o) if raised(&o.at) => Some(Act::Raise(id, Some(o.order))),
-        _ => {
-            let meets = |s: &Sync| !matches!(s, Sync::Fence(_));
-            let other = !op.facts.touches.is_empty() || op.facts.syncs.iter().any(meets);
-            other.then_some(Act::Other(id))
+        if let Some(claim) = self.claim(id) {
+            return Some(Act::Claim(id, claim.order));
+        }
+        match op.op {
+            Op::Fence(fence) if !fence.fence.is_shared_only() => {
+                fence.fence.order().map(Act::Fence)
+            }
+            Op::Fence(_) => None,
+            // A plain zero makes the word ready for the next launch.
+            Op::Store(o)
+                if self.is_raised(&o.at) && o.src.iter().any(|x| *x != Operand::Imm(0)) =>
+            {
+                Some(Act::Raise(id, None))
+            }
+            Op::StrongStore(o) if self.is_raised(&o.at) => Some(Act::Raise(id, Some(o.order))),
+            Op::Reduce(o) if self.is_raised(&o.at) => Some(Act::Raise(id, Some(o.order))),
+            Op::Atomic(o) if self.is_raised(&o.at) => Some(Act::Raise(id, Some(o.order))),
+            _ => {
+                let meets = |s: &Sync| !matches!(s, Sync::Fence(_));
+                let other = !op.facts.touches.is_empty() || op.facts.syncs.iter().any(meets);
+                other.then_some(Act::Other(id))
+            }
         }
     }
 }
@@ -117,12 +145,13 @@ fn act(op: &OpSite, polls: &[Poll], words: &[Spot], pointers: &Pointers) -> Opti
 struct State {
     /// On every way here: has a releasing fence come, and no access since?
     released: bool,
-    /// On some way here: relaxed polls that no acquiring fence has followed.
+    /// On some way here: relaxed polls and claims that no acquiring fence has followed.
     asked: Bits,
 }
 
 struct Between<'a, 'k> {
     case: &'a Case<'k>,
+    words: &'a Words,
     found: &'a mut Findings<'k>,
     /// Ops refused already.
     told: HashSet<usize>,
@@ -148,6 +177,13 @@ impl Flow<Act> for Between<'_, '_> {
                 self.raise(id, order, state.released);
                 self.other(id, state);
             }
+            Act::Claim(id, order) => {
+                self.raise(id, Some(order), state.released);
+                self.other(id, state);
+                if !order.sem.acquires() {
+                    state.asked.insert(id);
+                }
+            }
             Act::Other(id) => self.other(id, state),
         }
     }
@@ -160,37 +196,80 @@ impl Flow<Act> for Between<'_, '_> {
 }
 
 impl Between<'_, '_> {
-    /// A write to a word that CTAs wait for.
-    fn raise(&mut self, id: usize, order: Option<MemoryOrder>, released: bool) {
-        let reaches = order.is_some_and(|o| o.scope >= Scope::Gpu);
-        let releases = order.is_some_and(|o| o.sem.releases());
-        if !(reaches && (releases || released)) && self.told.insert(id) {
-            let op = &self.case.ops[id];
-            let text = format!(
-                "a word that CTAs wait for is raised by a release at the scope of the device, or behind a fence that is one; {} is neither",
-                op.op.name()
-            );
-            self.found.refuse(&RELEASE, op.loc(), op.site.role, text);
+    /// Polls that are no acquire, whatever comes behind them.
+    fn polls(&mut self) {
+        for poll in &self.words.polls {
+            let op = &self.case.ops[poll.op];
+            if poll.order.is_none_or(|o| o.scope < Scope::Gpu) {
+                let text = format!(
+                    "a word that CTAs wait for is read by an acquire at the scope of the device; {} is none",
+                    op.op.name()
+                );
+                self.found.refuse(&ACQUIRE, op.loc(), op.site.role, text);
+                self.told.insert(poll.op);
+            }
         }
     }
 
-    /// An access, or a meeting: what was waited for must have been acquired.
+    /// A write to a word that CTAs wait for or claim by.
+    fn raise(&mut self, id: usize, order: Option<MemoryOrder>, released: bool) {
+        let reaches = order.is_some_and(|o| o.scope >= Scope::Gpu);
+        let releases = order.is_some_and(|o| o.sem.releases());
+        if reaches && (releases || released) || !self.told.insert(id) {
+            return;
+        }
+        let op = &self.case.ops[id];
+        let claim = self.words.claim(id);
+        let word = match claim {
+            Some(_) => "a word by whose value a CTA takes over what others have touched",
+            None => "a word that CTAs wait for",
+        };
+        let text = format!(
+            "{word} is raised by a release at the scope of the device, or behind a fence that is one; {} is neither",
+            op.op.name()
+        );
+        self.found.refuse(&RELEASE, op.loc(), op.site.role, text);
+        if let Some(claim) = claim {
+            self.beside("what comes before", claim.before);
+            self.beside("who takes it over", claim.after[0]);
+        }
+    }
+
+    /// An access, or a meeting: what was asked for must have been acquired.
     fn other(&mut self, id: usize, state: &mut State) {
         state.released = false;
         let asked: Vec<_> = state.asked.iter().collect();
-        for poll in asked {
-            if self.told.insert(poll) {
-                let (poll, op) = (&self.case.ops[poll], &self.case.ops[id]);
-                let text = format!(
-                    "a relaxed load that waits for a word is followed by a fence that acquires at the scope of the device; {} may come before one",
-                    op.op.name()
-                );
-                self.found
-                    .refuse(&ACQUIRE, poll.loc(), poll.site.role, text);
-                self.found
-                    .beside("what comes first", op.loc(), op.site.role);
+        state.asked.clear();
+        for asked in asked {
+            let claim = self.words.claim(asked);
+            if claim.is_some_and(|c| !c.after.contains(&id)) {
+                state.asked.insert(asked);
+            } else if self.told.insert(asked) {
+                self.unacquired(asked, claim, id);
             }
         }
-        state.asked.clear();
+    }
+
+    /// What comes first behind a relaxed poll or claim is no fence.
+    fn unacquired(&mut self, asked: usize, claim: Option<&Claim>, first: usize) {
+        let (op, first_op) = (&self.case.ops[asked], &self.case.ops[first]);
+        let what = match claim {
+            Some(_) => "a relaxed atomic by whose value a CTA takes over what others have touched",
+            None => "a relaxed load that waits for a word",
+        };
+        let text = format!(
+            "{what} is followed by a fence that acquires at the scope of the device; {} may come before one",
+            first_op.op.name()
+        );
+        self.found.refuse(&ACQUIRE, op.loc(), op.site.role, text);
+        self.beside("what comes first", first);
+        if let Some(claim) = claim {
+            self.beside("what it takes over", claim.before);
+        }
+    }
+
+    fn beside(&mut self, text: &str, id: usize) {
+        let op = &self.case.ops[id];
+        self.found.beside(text, op.loc(), op.site.role);
     }
 }

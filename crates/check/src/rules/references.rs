@@ -20,6 +20,13 @@ const PARAM_NAME: Rule = Rule {
     holds: "parameters have different names",
 };
 
+/// The hash of a program; none if its ids lead nowhere, as its text follows them.
+pub(crate) fn hash(kernel: &Kernel) -> Option<String> {
+    let mut found = Findings::new(kernel);
+    judge(kernel, &mut found);
+    found.is_empty().then(|| kernel.hash())
+}
+
 pub(crate) fn judge(kernel: &Kernel, found: &mut Findings) {
     for (i, p) in kernel.params.iter().enumerate() {
         if kernel.params[..i].iter().any(|q| q.name == p.name) {

@@ -224,3 +224,113 @@ fn flags_and_queues_of_the_builder_pass() {
     });
     assert_eq!(breaches(&k), []);
 }
+
+/// The last CTA to come adds up what all have written. `claim` says how many came before.
+fn last_adds(
+    claim: impl FnOnce(Global<u32>) -> Reg<u32>,
+    first: impl FnOnce(),
+) -> (Kernel, [u32; 2]) {
+    let mut lines = [0; 2];
+    let k = kernel(|k| {
+        let (count, parts) = (k.pointer::<u32>("count"), k.pointer::<u32>("parts"));
+        k.role("all").body(|| {
+            elect_lane(|| {
+                lines[0] = line!() + 1;
+                parts.store(cta_id(), 7u32);
+                let before = claim(count);
+                if_(before.eq(grid_ctas() - 1), || {
+                    first();
+                    lines[1] = line!() + 1;
+                    let sum = parts.load(0u32) + parts.load(1u32);
+                    parts.store(0u32, sum);
+                    count.store(0u32, 0u32);
+                });
+            });
+        });
+    });
+    (k, lines)
+}
+
+fn claim_by(order: MemoryOrder) -> impl FnOnce(Global<u32>) -> Reg<u32> {
+    move |count| count.word(0u32).atomic(AtomicOp::Add, 1u32, order)
+}
+
+#[test]
+fn who_comes_last_releases_and_acquires() {
+    let right = last_adds(claim_by(MemoryOrder::acq_rel(Scope::Gpu)), || {}).0;
+    assert_eq!(breaches(&right), []);
+    let fenced = |count: Global<u32>| {
+        fence(Scope::Gpu);
+        claim_by(RELAXED)(count)
+    };
+    let right = last_adds(fenced, || fence(Scope::Gpu)).0;
+    assert_eq!(breaches(&right), []);
+    for order in [RELAXED, ACQUIRE, MemoryOrder::acq_rel(Scope::Cluster)] {
+        let mut line = 0;
+        let (wrong, [wrote, _]) = last_adds(
+            |count| {
+                line = line!() + 1;
+                count.word(0u32).atomic(AtomicOp::Add, 1u32, order)
+            },
+            || {},
+        );
+        assert_eq!(breaches(&wrong), [("R18.release", line, Some(wrote))]);
+    }
+    let mut line = 0;
+    let (wrong, [_, read]) = last_adds(
+        |count| {
+            line = line!() + 1;
+            count.word(0u32).atomic(AtomicOp::Add, 1u32, RELEASE)
+        },
+        || {},
+    );
+    assert_eq!(breaches(&wrong), [("R18.acquire", line, Some(read))]);
+}
+
+/// CTAs take items by number, through a tile too, and write what is theirs.
+#[test]
+fn a_ticket_is_relaxed() {
+    let k = kernel(|k| {
+        let (next, out) = (k.pointer::<u32>("next"), k.pointer::<u32>("out"));
+        let t = k.tile::<u32>("t", 1, 1).plain().declare();
+        k.role("all").body(|| {
+            out.store(cta_id(), 0u32);
+            let item = Var::new(cta_id());
+            while_(
+                || item.get().lt(100u32),
+                || {
+                    elect_lane(|| t.whole().store(0u32, 0u32, next.fetch_add(0u32, 1u32)));
+                    warp_sync();
+                    item.set(t.whole().load(0u32, 0u32));
+                    out.store(item.get(), 1u32);
+                    warp_sync();
+                },
+            );
+        });
+    });
+    assert_eq!(breaches(&k), []);
+}
+
+#[test]
+fn a_counter_of_all_ctas_has_the_scope_of_the_device() {
+    let counter = |own: bool, scope: Scope| {
+        let mut line = 0;
+        let k = kernel(|k| {
+            let (count, out) = (k.pointer::<u32>("count"), k.pointer::<u32>("out"));
+            k.role("all").body(|| {
+                let order = MemoryOrder::relaxed(scope);
+                let place = if own { cta_id() } else { lane_id() };
+                line = line!() + 1;
+                let ticket = count.word(place).atomic(AtomicOp::Add, 1u32, order);
+                out.store(cta_id() * 32 + lane_id(), ticket);
+            });
+        });
+        (k, line)
+    };
+    assert_eq!(breaches(&counter(false, Scope::Gpu).0), []);
+    assert_eq!(breaches(&counter(true, Scope::Cta).0), []);
+    for scope in [Scope::Cta, Scope::Cluster] {
+        let (k, line) = counter(false, scope);
+        assert_eq!(breaches(&k), [("R18.scope", line, None)]);
+    }
+}

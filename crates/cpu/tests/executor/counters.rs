@@ -5,11 +5,11 @@ use warpline_cpu::{Split, Stats};
 use warpline_ir::Kernel;
 use warpline_ir::build::*;
 
-/// The counters of a kernel that writes 32 words, the same under every timing.
+/// The counters of a kernel whose CTAs write up to 32 words each, the same under every timing.
 fn counted(ctas: u32, body: impl FnOnce(Builder)) -> Stats {
     let kernel = Kernel::build("counted", body).unwrap_or_else(|e| panic!("{e}"));
     let mut all = timings().map(|options| {
-        let setup = Setup::new().input("x", &[1u32; 64]).output("y", 128);
+        let setup = Setup::new().input("x", &[1u32; 64]).output("y", 384);
         let run = setup.run(&kernel, ctas, &options);
         let mut stats = run.unwrap_or_else(|e| panic!("{e}"));
         // Waits that are tried again are steps.
@@ -36,7 +36,7 @@ fn lanes_that_a_branch_keeps_away_are_counted_where_it_is() {
                 lines[1] = line!() + 1;
                 if_(even, || word.set(word.get() + 1));
             });
-            y.store(lane, word.get());
+            y.store(cta_id() * 32 + lane, word.get());
         });
     });
     let [outer, inner] = &stats.branches[..] else {
@@ -79,8 +79,10 @@ fn elect_and_uniform_branches_split_nothing() {
     let stats = counted(2, |k| {
         let (_, y) = (k.pointer::<u32>("x"), k.pointer::<u32>("y"));
         k.role("all").warps(2).body(|| {
-            if_(warp_in_role().eq(0), || y.store(lane_id(), 0u32));
-            elect(|| y.store(0u32, 1u32));
+            let first = cta_id() * 32;
+            if_(warp_in_role().eq(0), || y.store(first + lane_id(), 0u32));
+            warp_sync();
+            elect(|| y.store(first, 1u32));
         });
     });
     assert_eq!(stats.branches, []);
@@ -96,7 +98,7 @@ fn warps_are_counted_one_by_one() {
                 let to = t.whole();
                 to.copy_from(0u32, lane_id(), x.address(lane_id()), 4);
                 copy_wait_all();
-                y.store(lane_id(), to.load(0u32, lane_id()));
+                y.store(cta_id() * 32 + lane_id(), to.load(0u32, lane_id()));
             });
         });
     });
@@ -127,7 +129,7 @@ fn what_is_written_is_counted_by_stage() {
             t.stage(2u32).store(0u32, lane_id(), 1u32);
             steps(3u32).each(|_| {
                 let slot = ring.wait();
-                y.store(lane_id(), slot.load(0u32, lane_id()));
+                y.store(cta_id() * 32 + lane_id(), slot.load(0u32, lane_id()));
                 slot.release();
             });
         });

@@ -7,6 +7,7 @@ mod counters;
 mod dsmem;
 mod faults;
 mod fences;
+mod global;
 mod harness;
 mod mutants;
 mod numbers;

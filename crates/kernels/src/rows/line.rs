@@ -179,8 +179,10 @@ impl<'a, K: RowOp, E: Cell> Line<'a, K, E> {
             self.turn.set((self.turn.get() + 1) & Meet::<K>::TURNS);
         }
         let factors = K::factors(&stat, base, &self.given);
-        for (i, (unit, inside)) in self.seat.places(c).into_iter().enumerate() {
-            let weights = self.weights_of(i, unit);
+        let places = self.seat.places(c).into_iter();
+        let units = self.seat.units(c).into_iter().zip(places).enumerate();
+        for (i, ((read, _), (unit, inside))) in units {
+            let weights = self.weights_of(i, read);
             let value = |(j, &x): (usize, &Reg<f32>)| {
                 let at: Vec<Reg<f32>> = weights.iter().map(|w| w[j]).collect();
                 K::output(&factors, x, &at)

@@ -67,6 +67,7 @@ pub(super) fn cases<K: RowOp>() -> Vec<Case<Problem<K::Options>, Choice>> {
         for (cluster, cols) in [(2, 1032), (3, 1032), (4, 4096), (8, 4104)] {
             let choice = Choice {
                 threads: Some(64),
+                block: Some(2),
                 cluster: Some(cluster),
                 ctas: Some(2 * cluster),
                 ..form(f)
@@ -76,6 +77,7 @@ pub(super) fn cases<K: RowOp>() -> Vec<Case<Problem<K::Options>, Choice>> {
     }
     let sixteen = Choice {
         cluster: Some(16),
+        block: Some(2),
         threads: Some(32),
         ..form(Form::Specialized)
     };

@@ -1,6 +1,6 @@
 //! `warpline check FAMILY`.
 
-use super::{lint, texts, unproved};
+use super::{launch, lint, texts, unproved};
 use crate::answer::Answer;
 use crate::args::LintArgs;
 use crate::errors::Failure;
@@ -30,6 +30,11 @@ pub(crate) fn family(family: &dyn AnyFamily, matches: &ArgMatches) -> Result<Ans
         )
         .field("reports", &reports)
         .failing(unproved(&reports));
+    if args.launch && answer.failure.is_none() {
+        launch::run(work.as_ref())?;
+        answer.text += "\nthe launch: no race in shared or global memory (simulator, late)\n";
+        answer = answer.field("launch", "no race");
+    }
     // What hangs or races has no speed.
     if args.lint && answer.failure.is_none() {
         let findings = lint::findings(family, work.as_ref(), &target)?;

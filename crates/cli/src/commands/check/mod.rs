@@ -3,6 +3,7 @@
 mod all;
 mod corpus;
 mod family;
+mod launch;
 mod lint;
 
 pub(crate) use family::family;

@@ -53,6 +53,11 @@ impl CopyJob {
         });
     }
 
+    /// The lanes, each with the address and the number of bytes it will read.
+    pub fn read(&self) -> impl Iterator<Item = (usize, u64, u32)> {
+        self.copies.iter().map(|c| (c.lane, c.from, c.read))
+    }
+
     /// The bytes it will write.
     pub fn writes(&self, each: &mut dyn FnMut(Span)) {
         let copies = self.copies.iter();

@@ -1,0 +1,277 @@
+//! Who touched each byte of global memory, in runs.
+//!
+//! Memory is cut into nodes of 512 bytes, as much as a warp moves at once. A
+//! node whose bytes were all touched alike is one cell; one that was touched in
+//! parts is split into 16-byte nodes, and those into bytes.
+
+use std::ops::Range;
+
+/// An access: what it means is up to who made it. 0 is none.
+pub(crate) type Mark = u32;
+
+/// What touched some bytes last.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Cell {
+    /// The last write.
+    pub(crate) write: Mark,
+    /// Reads since, of those that do not know of each other the first and the last.
+    pub(crate) reads: [Mark; 2],
+}
+
+/// Not a write: the node is split, and `reads[0]` is where its parts are.
+const SPLIT: Mark = Mark::MAX;
+
+/// Bytes of the nodes, from the largest; each is cut into the next.
+const BYTES: [u64; 3] = [512, 16, 1];
+
+impl Cell {
+    fn is_split(&self) -> bool {
+        self.write == SPLIT
+    }
+}
+
+/// The cells of one buffer.
+#[derive(Debug, Default)]
+pub(crate) struct Cells {
+    nodes: Vec<Cell>,
+    /// The parts of nodes that are split, side by side.
+    parts: Vec<Cell>,
+    /// By level: parts that are no longer in use.
+    free: [Vec<u32>; 3],
+}
+
+/// A node: its first byte, and its level.
+#[derive(Clone, Copy)]
+struct Node {
+    start: u64,
+    level: usize,
+}
+
+impl Node {
+    fn top(i: usize) -> Self {
+        let start = i as u64 * BYTES[0];
+        Self { start, level: 0 }
+    }
+
+    fn end(self) -> u64 {
+        self.start + BYTES[self.level]
+    }
+
+    /// How many parts it has.
+    fn fanout(self) -> usize {
+        (BYTES[self.level] / BYTES[self.level + 1]) as usize
+    }
+
+    fn part(self, i: usize) -> Self {
+        let level = self.level + 1;
+        let start = self.start + i as u64 * BYTES[level];
+        Self { start, level }
+    }
+
+    /// The parts that a range meets.
+    fn met(self, range: &Range<u64>) -> Range<usize> {
+        let bytes = BYTES[self.level + 1];
+        let from = range.start.max(self.start) - self.start;
+        let to = range.end.min(self.end()) - self.start;
+        (from / bytes) as usize..to.div_ceil(bytes) as usize
+    }
+
+    fn is_inside(self, range: &Range<u64>) -> bool {
+        range.start <= self.start && self.end() <= range.end
+    }
+
+    fn shared(self, range: &Range<u64>) -> Range<u64> {
+        range.start.max(self.start)..range.end.min(self.end())
+    }
+}
+
+/// The largest nodes that a range meets.
+fn tops(range: &Range<u64>) -> Range<usize> {
+    (range.start / BYTES[0]) as usize..range.end.div_ceil(BYTES[0]) as usize
+}
+
+impl Cells {
+    /// Shows the cells of a range, with the bytes that each is for, until one gives something.
+    pub(crate) fn find<T>(
+        &self,
+        range: &Range<u64>,
+        f: &mut impl FnMut(&Cell, Range<u64>) -> Option<T>,
+    ) -> Option<T> {
+        tops(range).find_map(|i| {
+            let cell = self.nodes.get(i)?;
+            self.find_in(Node::top(i), cell, range, f)
+        })
+    }
+
+    fn find_in<T>(
+        &self,
+        node: Node,
+        cell: &Cell,
+        range: &Range<u64>,
+        f: &mut impl FnMut(&Cell, Range<u64>) -> Option<T>,
+    ) -> Option<T> {
+        if *cell == Cell::default() {
+            return None;
+        }
+        if !cell.is_split() {
+            return f(cell, node.shared(range));
+        }
+        let first = cell.reads[0] as usize;
+        node.met(range)
+            .find_map(|i| self.find_in(node.part(i), &self.parts[first + i], range, f))
+    }
+
+    /// Shows every cell that something touched.
+    pub(crate) fn each<T>(&self, f: &mut impl FnMut(&Cell, Range<u64>) -> Option<T>) -> Option<T> {
+        let all = 0..self.nodes.len() as u64 * BYTES[0];
+        self.find(&all, f)
+    }
+
+    /// Puts the same cell over a range.
+    pub(crate) fn fill(&mut self, range: &Range<u64>, with: Cell) {
+        self.put(range, &mut |_| with, true);
+    }
+
+    /// Changes the cells of a range.
+    pub(crate) fn change(&mut self, range: &Range<u64>, f: &mut impl FnMut(Cell) -> Cell) {
+        self.put(range, f, false);
+    }
+
+    fn put(&mut self, range: &Range<u64>, f: &mut impl FnMut(Cell) -> Cell, whole: bool) {
+        let tops = tops(range);
+        if self.nodes.len() < tops.end {
+            self.nodes.resize(tops.end, Cell::default());
+        }
+        for i in tops {
+            self.nodes[i] = self.put_in(Node::top(i), self.nodes[i], range, f, whole);
+        }
+    }
+
+    /// What a node becomes; `whole`: its parts need not be kept where all of it is in the range.
+    fn put_in(
+        &mut self,
+        node: Node,
+        cell: Cell,
+        range: &Range<u64>,
+        f: &mut impl FnMut(Cell) -> Cell,
+        whole: bool,
+    ) -> Cell {
+        if node.is_inside(range) && (whole || !cell.is_split()) {
+            self.release(node, cell);
+            return f(cell);
+        }
+        let cell = match cell.is_split() {
+            true => cell,
+            false => self.split(node, cell),
+        };
+        let first = cell.reads[0] as usize;
+        for i in node.met(range) {
+            let part = self.parts[first + i];
+            self.parts[first + i] = self.put_in(node.part(i), part, range, f, whole);
+        }
+        cell
+    }
+
+    fn split(&mut self, node: Node, cell: Cell) -> Cell {
+        let fanout = node.fanout();
+        let first = match self.free[node.level].pop() {
+            Some(first) => {
+                let at = first as usize;
+                self.parts[at..at + fanout].fill(cell);
+                first
+            }
+            None => {
+                let first = self.parts.len();
+                self.parts.resize(first + fanout, cell);
+                first as u32
+            }
+        };
+        Cell {
+            write: SPLIT,
+            reads: [first, 0],
+        }
+    }
+
+    /// Gives back the parts of a node.
+    fn release(&mut self, node: Node, cell: Cell) {
+        if !cell.is_split() {
+            return;
+        }
+        for i in 0..node.fanout() {
+            let part = self.parts[cell.reads[0] as usize + i];
+            self.release(node.part(i), part);
+        }
+        self.free[node.level].push(cell.reads[0]);
+    }
+
+    /// Renames every mark.
+    pub(crate) fn rename(&mut self, f: &mut impl FnMut(Mark) -> Mark) {
+        for c in self.nodes.iter_mut().chain(&mut self.parts) {
+            if !c.is_split() {
+                c.write = f(c.write);
+                c.reads = c.reads.map(&mut *f);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wrote(write: Mark) -> Cell {
+        let reads = [0; 2];
+        Cell { write, reads }
+    }
+
+    /// The last write of each byte.
+    fn bytes(cells: &Cells, range: Range<u64>) -> Vec<Mark> {
+        let mut all = vec![0; (range.end - range.start) as usize];
+        let none: Option<()> = cells.find(&range, &mut |c, bytes| {
+            for b in bytes {
+                all[(b - range.start) as usize] = c.write;
+            }
+            None
+        });
+        assert!(none.is_none());
+        all
+    }
+
+    #[test]
+    fn each_byte_keeps_its_own() {
+        let mut cells = Cells::default();
+        let mut expected = vec![0; 2048];
+        let ranges = [
+            0..2048,
+            3..5,
+            512..1024,
+            500..530,
+            16..32,
+            700..701,
+            0..512,
+            1023..1600,
+        ];
+        for (i, range) in (1..).zip(ranges) {
+            cells.fill(&range, wrote(i));
+            expected[range.start as usize..range.end as usize].fill(i);
+            assert_eq!(bytes(&cells, 0..2048), expected, "{range:?}");
+        }
+        cells.change(&(510..520), &mut |c| wrote(c.write + 100));
+        expected[510..520].iter_mut().for_each(|m| *m += 100);
+        assert_eq!(bytes(&cells, 0..2048), expected);
+        cells.rename(&mut |m| 2 * m);
+        expected.iter_mut().for_each(|m| *m *= 2);
+        assert_eq!(bytes(&cells, 0..2048), expected);
+    }
+
+    #[test]
+    fn parts_are_used_again() {
+        let mut cells = Cells::default();
+        for _ in 0..100 {
+            cells.fill(&(3..40), wrote(1));
+            cells.fill(&(0..512), wrote(2));
+        }
+        assert!(cells.parts.len() <= 32 + 2 * 16);
+        assert_eq!(bytes(&cells, 0..512), [2; 512]);
+    }
+}
