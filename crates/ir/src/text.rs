@@ -82,15 +82,17 @@ impl fmt::Display for Kernel {
         for n in &self.named {
             writeln!(f, "  named barrier {} = {}", n.name, n.id)?;
         }
-        let section = |f: &mut fmt::Formatter<'_>, title: String, b: &Block| {
-            if b.0.is_empty() {
-                return Ok(());
+        let section = |f: &mut fmt::Formatter<'_>, title: String, b: &Block| match b.0.is_empty() {
+            true => writeln!(f, "{title} {{}}"),
+            false => {
+                writeln!(f, "{title} {{")?;
+                self.block(f, b, 1)?;
+                writeln!(f, "}}")
             }
-            writeln!(f, "{title} {{")?;
-            self.block(f, b, 1)?;
-            writeln!(f, "}}")
         };
-        section(f, "prologue".into(), &self.prologue)?;
+        if !self.prologue.0.is_empty() {
+            section(f, "prologue".into(), &self.prologue)?;
+        }
         for r in &self.roles {
             let last = r.first_warp.saturating_add(r.warps).saturating_sub(1);
             let mut title = format!("role {} warps {}..={last}", r.name, r.first_warp);
@@ -99,7 +101,10 @@ impl fmt::Display for Kernel {
             }
             section(f, title, &r.body)?;
         }
-        section(f, "epilogue".into(), &self.epilogue)
+        match self.epilogue.0.is_empty() {
+            true => Ok(()),
+            false => section(f, "epilogue".into(), &self.epilogue),
+        }
     }
 }
 

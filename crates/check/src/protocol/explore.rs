@@ -121,7 +121,7 @@ impl<'e, 'k> Search<'e, 'k> {
             );
             return Err(world.refuse(&super::rules::STATES, text));
         }
-        world.tidy();
+        world.tidy(self.together);
         let key = match self.together {
             true => world.point(),
             false => world.key(),

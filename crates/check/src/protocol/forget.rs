@@ -17,14 +17,19 @@ const DEEP: u32 = 40;
 
 impl World<'_, '_> {
     /// Forgets what no longer matters.
-    pub(super) fn tidy(&mut self) {
+    ///
+    /// What a barrier handed on stays there if states are taken together: in one of them somebody
+    /// may have heard of it, who in another is yet to wait for it.
+    pub(super) fn tidy(&mut self, together: bool) {
         // What all lanes know, some of them do.
         for w in &mut self.st.warps {
             if let Some((_, know)) = &mut w.know.some {
                 know.join(&w.know.all);
             }
         }
-        self.drop_told();
+        if !together {
+            self.drop_told();
+        }
         self.settle();
         self.drop_records();
         self.shorten();

@@ -41,6 +41,8 @@ pub(super) struct Record {
     pub(super) tile: u32,
     pub(super) runs: Runs,
     pub(super) epoch: u32,
+    /// How many were made before it.
+    pub(super) made: u64,
     pub(super) live: bool,
     /// Has it been handed on to all who could get in its way?
     pub(super) settled: bool,
@@ -50,6 +52,8 @@ pub(super) struct Record {
 #[derive(Clone, Default)]
 pub(super) struct Records {
     all: Vec<Record>,
+    /// How many were ever made.
+    made: u64,
     free: Vec<u32>,
     /// By the CTA whose memory they are in, and tile.
     by_place: HashMap<(u32, u32), Vec<u32>>,
@@ -131,7 +135,9 @@ impl Records {
         i
     }
 
-    fn put(&mut self, r: Record) -> u32 {
+    fn put(&mut self, mut r: Record) -> u32 {
+        r.made = self.made;
+        self.made += 1;
         match self.free.pop() {
             Some(i) => {
                 self.all[i as usize] = r;

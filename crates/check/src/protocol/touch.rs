@@ -75,6 +75,7 @@ impl World<'_, '_> {
                 tile: t.tile,
                 runs: t.runs,
                 epoch,
+                made: 0,
                 live: true,
                 settled: false,
             },
@@ -95,8 +96,12 @@ impl World<'_, '_> {
     fn judge(&mut self, t: &Touch) -> Result<(), Stop> {
         let me = self.cur as u32;
         let know = &self.st.warps[self.cur].know;
-        let mut found = None;
+        // Of all that it conflicts with, the first that was made.
+        let mut found: Option<(u64, u32, u32, &'static Rule)> = None;
         for (i, r) in self.around(t) {
+            if found.is_some_and(|f| f.0 < r.made) {
+                continue;
+            }
             let hits = (t.write || r.write) && !(t.atomic && r.atomic) && r.runs.is_near(&t.runs);
             // Most is known to all lanes.
             let fenced = !t.bulk || r.bulk || know.all.fenced.has(i);
@@ -115,8 +120,8 @@ impl World<'_, '_> {
                 same || know.seen(lanes, i)
             };
             if let Some(x) = r.runs.overlap(&t.runs, |x, y| !knows(x.lane, y.lane)) {
-                found = Some((i, x.lo, self.unordered(r, t, i)));
-                break;
+                found = Some((r.made, i, x.lo, self.unordered(r, t, i)));
+                continue;
             }
             if t.bulk && !r.bulk {
                 let unfenced = |_: &Run, y: &Run| {
@@ -133,14 +138,13 @@ impl World<'_, '_> {
                     } else {
                         &rules::PROXY_READ
                     };
-                    found = Some((i, x.lo, rule));
-                    break;
+                    found = Some((r.made, i, x.lo, rule));
                 }
             }
         }
         match found {
             None => Ok(()),
-            Some((i, byte, rule)) => Err(self.conflict(t, i, byte, rule)),
+            Some((_, i, byte, rule)) => Err(self.conflict(t, i, byte, rule)),
         }
     }
 
@@ -257,6 +261,7 @@ impl World<'_, '_> {
                 tile: u32::MAX,
                 runs: Runs::default(),
                 epoch: 0,
+                made: 0,
                 live: true,
                 settled: false,
             },
