@@ -49,10 +49,11 @@ fn lints_answer_every_check() {
 #[test]
 fn all_reports_every_program_once() {
     let (found, exit) = answer("check --all");
+    assert_eq!((exit, &found["proved"]), (0, &true.into()));
     let kernels = list(&found["kernels"]);
-    let proved = kernels.iter().filter(|k| k["outcome"] == "proved").count();
-    let all = proved == kernels.len();
-    assert_eq!((exit, &found["proved"]), (u8::from(!all), &all.into()));
+    for kernel in kernels {
+        assert_eq!(kernel["outcome"], "proved", "{kernel:#}");
+    }
     let hashes: HashSet<&str> = kernels
         .iter()
         .map(|k| k["hash"].as_str().unwrap())
@@ -68,9 +69,8 @@ fn all_reports_every_program_once() {
     };
     assert_eq!(row["family"], "vector-add");
     assert_eq!(row["kernels"], kernels.len());
-    assert_eq!(row["proved"], proved);
-    let of = |key: &str| row[key].as_u64().unwrap() as usize;
-    assert_eq!(of("refused") + of("undecided"), kernels.len() - proved);
+    assert_eq!(row["proved"], kernels.len());
+    assert_eq!((&row["refused"], &row["undecided"]), (&0.into(), &0.into()));
 }
 
 #[test]
@@ -88,10 +88,9 @@ fn the_table_counts_by_family() {
     );
     let cells: Vec<&str> = row.split_whitespace().collect();
     let (kernels, proved) = (cells[1], cells[2]);
-    assert_eq!(*last, format!("{proved} of {kernels} kernels are proved"));
-    let number = |i: usize| cells[i].parse::<u32>().unwrap();
-    assert_eq!(number(1), number(2) + number(3) + number(4));
-    assert_eq!(reply.exit, u8::from(kernels != proved));
+    assert_eq!((proved, cells[3], cells[4]), (kernels, "0", "0"));
+    assert_eq!(*last, format!("{kernels} of {kernels} kernels are proved"));
+    assert_eq!(reply.exit, 0);
 }
 
 #[test]

@@ -63,6 +63,7 @@ fn ping_pong_with_turns_in_every_order() {
             });
             for (i, who) in ["ping", "pong"].into_iter().enumerate() {
                 let out = k.tile::<bf16>(who, 64, 64).declare();
+                let meet = k.named_barrier(who);
                 k.role(who).warpgroups(1).registers(240).body(|| {
                     tiles.dealt(i as u32, 2, |_| ab.skip(depth)).each(|at| {
                         let acc = turn.hold(|| {
@@ -82,11 +83,13 @@ fn ping_pong_with_turns_in_every_order() {
                             });
                         });
                         fence_async();
+                        meet.sync(128u32);
                         elect(|| {
                             c.store(out.whole(), [at.n * 192, at.m * 128]);
                             bulk_commit();
                             bulk_wait_read(0);
                         });
+                        meet.sync(128u32);
                     });
                 });
             }
@@ -141,21 +144,7 @@ fn multicast_in_a_cluster() {
             elect(|| {
                 steps(depth).each(|i| {
                     let slot = ring.acquire();
-                    let half = slot.tiles();
-                    slot.load_with(
-                        a,
-                        half.slice(0..64, 0..64),
-                        [i * 64, 0u32.reg()],
-                        Some(3),
-                        None,
-                    );
-                    slot.load_with(
-                        a,
-                        half.slice(64..128, 0..64),
-                        [i * 64, 64u32.reg()],
-                        Some(3),
-                        None,
-                    );
+                    slot.load_multicast(a, slot.tiles(), [i * 64, 0u32.reg()]);
                     slot.commit();
                 });
             });

@@ -9,6 +9,9 @@ use warpline_ir::ops::compare::{Cmp, Select, Setp};
 use warpline_ir::ops::wgmma::MatrixA;
 use warpline_ir::{At, Kernel, Op, Operand, RegId, StmtKind, TileId};
 
+/// The most stages of a cursor: larger numbers are something else.
+const MOST: u64 = 256;
+
 /// A cursor that goes round one stage early or late.
 pub(super) fn wrap(c: &Case<'_>) -> Vec<Edit> {
     let named = c
@@ -45,7 +48,7 @@ fn stages(spot: &Spot<'_>, op: &Op, indices: &HashSet<RegId>) -> Option<u64> {
             cmp: Cmp::Eq,
             dst,
             a,
-            b: Operand::Imm(stages @ 2..),
+            b: Operand::Imm(stages @ 2..=MOST),
             ..
         }) => {
             let back = |s: &warpline_ir::Stmt| match s.kind {
@@ -59,7 +62,7 @@ fn stages(spot: &Spot<'_>, op: &Op, indices: &HashSet<RegId>) -> Option<u64> {
         }
         Op::Rem(Rem {
             dst,
-            b: Operand::Imm(stages @ 2..),
+            b: Operand::Imm(stages @ 2..=MOST),
             ..
         }) => indices.contains(&dst).then_some(stages),
         _ => None,

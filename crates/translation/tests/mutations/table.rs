@@ -173,7 +173,7 @@ pub(crate) const TABLE: &[Mutation] = &[
     m(
         "split-k",
         "mapa.shared::cluster",
-        Put("%r122", "%r132"),
+        Put("%r118;", "%r116;"),
         "barrier is",
     ),
     // Fences and barriers of threads.
@@ -301,7 +301,7 @@ pub(crate) const TABLE: &[Mutation] = &[
     m(
         "split-k",
         "multicast::cluster",
-        Put("{%r48, %r52}", "{%r52, %r48}"),
+        Put("{%r44, %r48}", "{%r48, %r44}"),
         "a tensor load: source is",
     ),
     m(
