@@ -120,43 +120,40 @@ impl DerefMut for Shared {
 /// Which records of two states are the same.
 #[derive(Default)]
 pub(super) struct Same {
-    /// Mine that are the same as some of theirs.
-    mine: Bits,
-    /// By theirs: mine.
-    by_theirs: Vec<Vec<u32>>,
-    /// Mine that are the same as several of theirs, with one of them each.
+    /// By mine: one of theirs, or [`NOBODY`].
+    by_mine: Vec<u32>,
+    /// Mine that are the same as several of theirs, with another one each.
     more: Vec<(u32, u32)>,
 }
 
+const NOBODY: u32 = u32::MAX;
+
 impl Same {
     pub(super) fn add(&mut self, mine: u32, theirs: u32) {
-        if self.mine.has(mine) {
-            self.more.push((mine, theirs));
-            return;
+        let at = mine as usize;
+        if self.by_mine.len() <= at {
+            self.by_mine.resize(at + 1, NOBODY);
         }
-        self.mine.add(mine);
-        let at = theirs as usize;
-        if self.by_theirs.len() <= at {
-            self.by_theirs.resize(at + 1, Vec::new());
+        match self.by_mine[at] {
+            NOBODY => self.by_mine[at] = theirs,
+            _ => self.more.push((mine, theirs)),
         }
-        self.by_theirs[at].push(mine);
     }
 
     /// What I know that they do not.
     fn lost(&self, mine: &Bits, theirs: &Bits) -> Bits {
-        let mut common = Bits::default();
-        for i in theirs.iter() {
-            let same = self.by_theirs.get(i as usize);
-            same.into_iter().flatten().for_each(|&m| common.add(m));
-        }
-        for &(m, i) in &self.more {
-            if !theirs.has(i) {
-                common.remove(m);
+        let mut lost = Bits::default();
+        for m in mine.iter() {
+            match self.by_mine.get(m as usize) {
+                Some(&i) if i != NOBODY && !theirs.has(i) => lost.add(m),
+                _ => {}
             }
         }
-        let mut lost = Bits::default();
-        lost.join_common(mine, &self.mine);
-        lost.clear(&common);
+        for &(m, i) in &self.more {
+            if mine.has(m) && !theirs.has(i) {
+                lost.add(m);
+            }
+        }
         lost
     }
 }
