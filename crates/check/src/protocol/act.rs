@@ -7,7 +7,7 @@
 
 use super::record::{Record, Who};
 use super::rules;
-use super::state::{Status, as_told};
+use super::state::{FIRST, Status, as_told};
 use super::term::{Arg, Sym};
 use super::trace::What;
 use super::value::Val;
@@ -241,8 +241,17 @@ impl World<'_, '_> {
             if let Some(init) = b.init.take() {
                 self.st.records.get_mut(init).live = false;
             }
-            b.count = 0;
-            b.phase += b.phase & 1;
+            (b.count, b.phase) = (0, FIRST);
+            let nothing = super::know::Shared::new(b.came.phases.len());
+            (b.came, b.done) = (nothing.clone(), nothing);
+            let passed = std::mem::take(&mut b.passed);
+            for (i, _) in passed {
+                self.st.records.get_mut(i).live = false;
+            }
+            // Its phases begin anew, and whoever knows of its next init knows that.
+            for know in super::merge::holders_mut(&mut self.st) {
+                know.phases[at] = FIRST;
+            }
         }
         Ok(Step::Next)
     }

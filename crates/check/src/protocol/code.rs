@@ -19,6 +19,8 @@ pub(super) struct Act<'k> {
     pub(super) args: Vec<Operand>,
     /// Operands it reads, once each.
     pub(super) reads: Vec<Operand>,
+    /// Does it ask whether a phase is complete, and does nothing that matters follow from it?
+    pub(super) idle: bool,
     /// Does it do nothing but compute?
     pub(super) pure: bool,
     /// Ops with the same number compute the same from the same operands.
@@ -280,10 +282,13 @@ impl<'k> Flat<'k, '_> {
         let mut args = Args::default();
         op.effects(&mut args);
         let keep = |r: &RegId| self.slice.regs[r.index()];
+        let defs: Vec<RegId> = facts.defs.iter().copied().filter(keep).collect();
+        let asks = facts.syncs.iter().any(|s| matches!(s, Sync::Test { .. }));
         let act = Act {
             op,
             loc,
-            defs: facts.defs.iter().copied().filter(keep).collect(),
+            idle: asks && defs.is_empty(),
+            defs,
             args: args.0,
             reads: facts.reads.iter().map(|r| r.0).collect(),
             pure: facts.syncs.is_empty() && facts.touches.is_empty(),

@@ -86,6 +86,9 @@ impl World<'_, '_> {
         if a.pure {
             return self.compute(a);
         }
+        if a.idle {
+            return Ok(Ran::Next);
+        }
         (self.loaded, self.lost, self.length) = (None, false, None);
         self.length = self.copy_length(a.op);
         match a.op.exec(self) {

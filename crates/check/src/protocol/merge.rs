@@ -33,7 +33,7 @@ pub(super) fn holders(st: &State) -> Vec<&Know> {
     list
 }
 
-fn holders_mut(st: &mut State) -> Vec<&mut Shared> {
+pub(super) fn holders_mut(st: &mut State) -> Vec<&mut Shared> {
     let mut list = Vec::new();
     for w in &mut st.warps {
         list.push(&mut w.know.all);

@@ -177,6 +177,7 @@ fn published() -> Trial {
                 let word = flag.whole().word(0u32, 0u32);
                 word.store(1u32, MemoryOrder::release(Scope::Cta));
             });
+            cta_sync();
         });
         k.role("read").warps(1).body(|| {
             cta_sync();
@@ -185,6 +186,8 @@ fn published() -> Trial {
                 || word.load(MemoryOrder::acquire(Scope::Cta)).eq(0u32),
                 || nanosleep(20),
             );
+            // The flag would do, but the checker goes by barriers in shared memory.
+            cta_sync();
             out.store(lane_id(), t.whole().load(0u32, lane_id() ^ 3));
         });
     });
