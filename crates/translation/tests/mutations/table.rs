@@ -350,7 +350,7 @@ pub(crate) const TABLE: &[Mutation] = &[
     m(
         "attention",
         "wgmma.mma_async",
-        Put("{%r88, %r89", "{%r89, %r88"),
+        Put("{%r87, %r88", "{%r88, %r87"),
         "a warpgroup product: accumulators is",
     ),
     m(
