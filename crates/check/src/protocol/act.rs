@@ -298,18 +298,8 @@ impl World<'_, '_> {
             for (s, n) in g.terms {
                 b.bytes += self.env.terms.linear(Arg::Sym(s), n, &mut b.terms);
             }
-            if g.times > b.arrivals {
-                let (left, whole) = (b.arrivals, b.count);
-                let text = format!(
-                    "arrives {} times at {}, which expects {left} more of {whole} arrivals in phase {}",
-                    g.times,
-                    self.env.bar_name(g.bar),
-                    as_told(i64::from(phase))
-                );
-                let side = self.made_here(g.bar);
-                return Err(self.refuse_bar(&rules::ARRIVALS, text, g.bar, vec![side]));
-            }
-            b.arrivals -= g.times;
+            self.take(g.bar, g.times)?;
+            let b = &mut self.st.bars[g.bar];
             if leave {
                 b.count -= g.times;
             }
@@ -324,6 +314,24 @@ impl World<'_, '_> {
         }
         self.st.warps[self.cur].epoch += 1;
         Ok(Step::Next)
+    }
+
+    /// Takes arrivals into the current phase, or refuses those that are too many.
+    fn take(&mut self, bar: usize, times: u32) -> Result<(), Stop> {
+        let b = &mut self.st.bars[bar];
+        if times <= b.arrivals {
+            b.arrivals -= times;
+            return Ok(());
+        }
+        let text = format!(
+            "arrives {times} times at {}, which expects {} more of {} arrivals in phase {}",
+            self.env.bar_name(bar),
+            b.arrivals,
+            b.count,
+            as_told(i64::from(b.phase))
+        );
+        let side = self.made_here(bar);
+        Err(self.refuse_bar(&rules::ARRIVALS, text, bar, vec![side]))
     }
 
     pub(super) fn made_here(&self, bar: usize) -> Side {
@@ -743,18 +751,7 @@ impl World<'_, '_> {
             if !counted {
                 b.arrivals += g.times;
             }
-            if g.times > b.arrivals {
-                let (left, whole) = (b.arrivals, b.count);
-                let text = format!(
-                    "arrives {} times at {}, which expects {left} more of {whole} arrivals in phase {}",
-                    g.times,
-                    self.env.bar_name(g.bar),
-                    as_told(i64::from(phase))
-                );
-                let side = self.made_here(g.bar);
-                return Err(self.refuse_bar(&rules::ARRIVALS, text, g.bar, vec![side]));
-            }
-            b.arrivals -= g.times;
+            self.take(g.bar, g.times)?;
             self.turn(g.bar)?;
         }
         self.st.warps[self.cur].epoch += 1;

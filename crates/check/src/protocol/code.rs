@@ -300,7 +300,13 @@ impl<'k> Flat<'k, '_> {
 
 impl<'k> Program<'k> {
     /// What a warp of a role runs: prologue, body, epilogue.
-    pub(super) fn of(kernel: &'k Kernel, role: usize, slice: &Slice, kinds: &mut Kinds) -> Self {
+    pub(super) fn of(
+        kernel: &'k Kernel,
+        role: usize,
+        slice: &Slice,
+        followed: &[bool],
+        kinds: &mut Kinds,
+    ) -> Self {
         let mut flat = Flat {
             slice,
             kinds,
@@ -313,7 +319,7 @@ impl<'k> Program<'k> {
         flat.push(Code::Done, kernel.roles[role].loc);
         let (slots, _) = slice.slots();
         let live = live(&flat.code, &slots);
-        let plain = stretch::plain(kernel, &flat.code, &slice.words);
+        let plain = stretch::plain(&flat.code, followed);
         Self {
             plain,
             code: flat.code,

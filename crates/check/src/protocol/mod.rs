@@ -10,10 +10,13 @@
 //! | `slice`, `fold`, `code` | what of the program matters, as flat steps |
 //! | `value`, `term` | what registers hold; numbers that a launch decides |
 //! | `know`, `bits` | what warps and barriers know |
-//! | `record`, `touch` | accesses, and whether each is ordered after what it conflicts with |
+//! | `record`, `runs`, `touch` | accesses, their bytes, and whether each is ordered after what it conflicts with |
 //! | `act` | barriers, fences, groups |
 //! | `exec`, `machine`, `step` | ops, what they run on, and control flow |
-//! | `explore`, `forget`, `canon` | all decisions; what no longer matters; when two states are the same |
+//! | `stretch` | what lies between two acts, run once and then known |
+//! | `state`, `world` | the cluster in the middle of the walk, and who acts on it |
+//! | `explore`, `forget` | all decisions; what no longer matters |
+//! | `canon`, `merge` | when two states are the same; states at the same point, taken together |
 //! | `finish`, `stuck`, `trace`, `rules` | what is wrong, in words |
 
 mod act;
@@ -66,8 +69,12 @@ pub(crate) fn judge(kernel: &Kernel) -> Walked {
     let slice = Slice::of(kernel);
     let (slots, kept) = slice.slots();
     let mut kinds = Kinds::default();
+    let aliases = aliases(kernel);
+    // Bytes of words that are followed are more than bytes, in every tile that has them.
+    let words = |tiles: &Vec<u32>| tiles.iter().any(|&t| slice.words[t as usize]);
+    let followed: Vec<bool> = aliases.iter().map(words).collect();
     let programs: Vec<_> = (0..kernel.roles.len())
-        .map(|r| Program::of(kernel, r, &slice, &mut kinds))
+        .map(|r| Program::of(kernel, r, &slice, &followed, &mut kinds))
         .collect();
     let waits = programs
         .iter()
@@ -92,7 +99,7 @@ pub(crate) fn judge(kernel: &Kernel) -> Walked {
         numbers: slice.numbers,
         may_be_terms: slice.terms,
         period: slice.period,
-        aliases: aliases(kernel),
+        aliases,
         fold,
         words: slice.words,
         waits,

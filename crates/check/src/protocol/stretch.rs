@@ -15,7 +15,7 @@ use super::world::{Stop, World};
 use crate::facts::Facts;
 use std::collections::HashMap;
 use std::rc::Rc;
-use warpline_ir::{Completion, Kernel, Loc, Mask, Memory, Op, Operand, Uniform};
+use warpline_ir::{Completion, Loc, Mask, Memory, Op, Operand, Uniform};
 
 /// Straight steps that neither synchronise nor ask.
 struct Stretch {
@@ -43,23 +43,17 @@ struct Effect {
     touches: Vec<(Touch, Loc)>,
 }
 
-/// By step: does it only compute, or read and write memory itself?
-pub(super) fn plain(kernel: &Kernel, code: &[Code<'_>], words: &[bool]) -> Vec<bool> {
-    code.iter().map(|c| is_plain(kernel, c, words)).collect()
+/// By step: does it only compute, or read and write memory itself, and in no tile that is
+/// followed word by word?
+pub(super) fn plain(code: &[Code<'_>], followed: &[bool]) -> Vec<bool> {
+    code.iter().map(|c| is_plain(c, followed)).collect()
 }
 
-fn is_plain(kernel: &Kernel, code: &Code<'_>, words: &[bool]) -> bool {
+fn is_plain(code: &Code<'_>, followed: &[bool]) -> bool {
     let Code::Act(Act { op, .. }) = code else {
         return false;
     };
     let facts = Facts::of(op);
-    // A tile whose words are followed is more than its bytes.
-    let followed = |t: usize| {
-        let range =
-            |t: usize| kernel.tiles[t].offset..kernel.tiles[t].offset + kernel.tiles[t].bytes();
-        let meets = |u: usize| range(t).start < range(u).end && range(u).start < range(t).end;
-        (0..words.len()).any(|u| words[u] && meets(u))
-    };
     facts.syncs.is_empty()
         && facts.touches.iter().all(|t| {
             let own = matches!(
@@ -71,7 +65,7 @@ fn is_plain(kernel: &Kernel, code: &Code<'_>, words: &[bool]) -> bool {
                 Completion::WgmmaGroup => true,
                 _ => false,
             };
-            plain && super::slice::tile_of(t).is_none_or(|t| !followed(t.index()))
+            plain && super::slice::tile_of(t).is_none_or(|t| !followed[t.index()])
         })
 }
 
@@ -147,8 +141,8 @@ impl World<'_, '_> {
         Ok(end)
     }
 
-    /// Does more than registers decide what a step does: what is decided of a term, or a value
-    /// that anything could be?
+    /// Does more than numbers in registers decide what a step does or leaves: a term, what is
+    /// decided of it, or a value that anything could be?
     fn needs_state(&self, pc: u32) -> bool {
         let w = &self.st.warps[self.cur];
         let Code::Act(a) = &self.env.programs[w.role as usize].code[pc as usize] else {
@@ -156,7 +150,7 @@ impl World<'_, '_> {
         };
         let term = |&o: &Operand| matches!(self.val(o), Val::Sym(_) | Val::Pred { .. });
         let any = match a.op {
-            Op::ReadSpecial(_) => true,
+            Op::ReadSpecial(_) | Op::ReadParam(_) => true,
             _ => {
                 let one = w.active.count_ones() == 1;
                 !a.pure
