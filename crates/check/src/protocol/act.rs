@@ -5,6 +5,7 @@
 //! a phase is completed only if all who waited for the one before are known
 //! to have seen it.
 
+use super::know::Shared;
 use super::record::{Record, Who};
 use super::rules;
 use super::state::{FIRST, Status, as_told};
@@ -145,8 +146,7 @@ impl World<'_, '_> {
             let text = "expects a number of bytes that is not known".to_owned();
             return Err(self.refuse(&rules::UNKNOWN, text));
         }
-        for lane in lanes_of(lanes) {
-            let at = self.bar_at(bar, lane)?;
+        for (lane, at) in self.bars_at(bar, lanes)? {
             let g = groups.entry(at).or_insert(Group {
                 bar: at,
                 lanes: 0,
@@ -165,23 +165,32 @@ impl World<'_, '_> {
         Ok(groups.into_values().collect())
     }
 
-    /// An mbarrier that a lane names.
-    pub(super) fn bar_at(&mut self, bar: &BarRef, lane: usize) -> Result<usize, Stop> {
-        let cta = match bar.peer {
-            None => self.st.warps[self.cur].cta,
-            Some(p) => self.known(p, "which CTA it reaches")?[lane] as u32,
+    /// The mbarriers that lanes name.
+    fn bars_at(&mut self, bar: &BarRef, lanes: Mask) -> Result<Vec<(usize, usize)>, Stop> {
+        let ctas = match bar.peer {
+            None => [self.st.warps[self.cur].cta.into(); WARP],
+            Some(p) => self.known(p, "which CTA it reaches")?,
         };
-        let index = self.known(bar.index, "which barrier it means")?[lane] as u32;
+        let indices = self.known(bar.index, "which barrier it means")?;
         let b = self.env.kernel.barrier(bar.bar);
-        if index >= b.len || cta >= self.env.ctas {
-            let text = format!(
-                "names {}[{index}] of CTA {cta}; there are {} in {} CTAs",
-                b.name, b.len, self.env.ctas
-            );
-            return Err(self.refuse(&rules::BOUNDS, text));
-        }
-        let slot = self.env.first_bar[bar.bar.index()] + index;
-        Ok((cta * self.env.bars + slot) as usize)
+        let first = self.env.first_bar[bar.bar.index()];
+        let at = |lane: usize| {
+            let (cta, index) = (ctas[lane] as u32, indices[lane] as u32);
+            if index >= b.len || cta >= self.env.ctas {
+                let text = format!(
+                    "names {}[{index}] of CTA {cta}; there are {} in {} CTAs",
+                    b.name, b.len, self.env.ctas
+                );
+                return Err(self.refuse(&rules::BOUNDS, text));
+            }
+            Ok((lane, (cta * self.env.bars + first + index) as usize))
+        };
+        lanes_of(lanes).map(at).collect()
+    }
+
+    /// The mbarrier that a lane names.
+    pub(super) fn bar_at(&mut self, bar: &BarRef, lane: usize) -> Result<usize, Stop> {
+        Ok(self.bars_at(bar, 1 << lane)?[0].1)
     }
 
     /// Refuses an mbarrier whose init these lanes cannot know of.
@@ -242,8 +251,8 @@ impl World<'_, '_> {
                 self.st.records.get_mut(init).live = false;
             }
             (b.count, b.phase) = (0, FIRST);
-            let nothing = super::know::Shared::new(b.came.phases.len());
-            (b.came, b.done) = (nothing.clone(), nothing);
+            let nothing = &self.env.nothing;
+            (b.came, b.done) = (nothing.clone(), nothing.clone());
             let passed = std::mem::take(&mut b.passed);
             for (i, _) in passed {
                 self.st.records.get_mut(i).live = false;
@@ -283,15 +292,16 @@ impl World<'_, '_> {
                 bytes: g.bytes,
             });
             if count.is_some() {
-                let told = self.told(all);
+                let mut came = self.take_came(g.bar);
                 // A release to the CTA carries no generic accesses to another.
                 match remote && scope == Scope::Cta {
                     true => {
                         let generic = self.st.records.generic(|_| true);
-                        self.st.bars[g.bar].came.join_weakly(&told, &generic);
+                        self.tell_weakly(all, &mut came, &generic);
                     }
-                    false => self.st.bars[g.bar].came.join(&told),
+                    false => self.tell(all, &mut came),
                 }
+                self.st.bars[g.bar].came = came;
             }
             let b = &mut self.st.bars[g.bar];
             b.bytes += g.bytes;
@@ -309,7 +319,7 @@ impl World<'_, '_> {
             self.turn(g.bar)?;
             if alone && self.st.bars[g.bar].phase == phase + 1 {
                 let know = self.st.warps[self.cur].know.of(lanes);
-                know.phases[g.bar] = know.phases[g.bar].max(phase + 1);
+                know.add_phase(g.bar, phase + 1);
             }
         }
         self.st.warps[self.cur].epoch += 1;
@@ -403,8 +413,7 @@ impl World<'_, '_> {
         b.arrivals = b.count;
         b.came.phases[bar] = b.phase;
         // Whoever arrives next knows of this phase, and with it of all it handed on.
-        let nothing = super::know::Shared::new(b.came.phases.len());
-        b.done = std::mem::replace(&mut b.came, nothing);
+        b.done = std::mem::replace(&mut b.came, self.env.nothing.clone());
         for (record, seen) in last {
             let r = self.st.records.get(record).clone();
             if seen == before && !self.st.bars[bar].done.seen.has(record) {
@@ -450,12 +459,12 @@ impl World<'_, '_> {
         let lanes = self.active();
         let parities = self.known(parity, "which parity it waits for")?;
         let first = lanes.trailing_zeros() as usize;
-        let at = self.bar_at(bar, first)?;
-        for lane in lanes_of(lanes) {
-            if self.bar_at(bar, lane)? != at || parities[lane] != parities[first] {
-                let text = "has its lanes wait for different barriers at once".to_owned();
-                return Err(self.refuse(&rules::UNKNOWN, text));
-            }
+        let bars = self.bars_at(bar, lanes)?;
+        let at = bars[0].1;
+        let same = |&(lane, bar): &(usize, usize)| bar == at && parities[lane] == parities[first];
+        if !bars.iter().all(same) {
+            let text = "has its lanes wait for different barriers at once".to_owned();
+            return Err(self.refuse(&rules::UNKNOWN, text));
         }
         let parity = parities[first] as i64;
         if parity > 1 {
@@ -484,7 +493,7 @@ impl World<'_, '_> {
         }
         // What generic accesses of other CTAs left is seen only by an acquire of the cluster.
         let own = self.st.warps[self.cur].cta;
-        let done = std::mem::take(&mut self.st.bars[at].done);
+        let done = self.st.bars[at].done.clone();
         let know = self.st.warps[self.cur].know.of(lanes);
         if scope == Scope::Cta && self.env.ctas > 1 {
             let far = self.st.records.generic(|c| c != own as usize);
@@ -492,8 +501,7 @@ impl World<'_, '_> {
         } else {
             know.join(&done);
         }
-        self.st.bars[at].done = done;
-        know.phases[at] = know.phases[at].max((phase + 1) as u32);
+        know.add_phase(at, (phase + 1) as u32);
         let mut passed = std::mem::take(&mut self.st.bars[at].passed);
         passed.retain(|&(i, _)| {
             let r = self.st.records.get_mut(i);
@@ -529,13 +537,12 @@ impl World<'_, '_> {
             );
             return Err(self.refuse(&rules::RECYCLE, text));
         }
-        let told = self.told(Mask::MAX);
         self.trail(What::Comes { meeting, number });
         let live = self.live_threads(meeting);
         let expected = threads.unwrap_or(live);
         let loc = self.loc;
+        self.tell_meeting(meeting);
         let m = &mut self.st.meetings[meeting];
-        m.know.join(&told);
         let (was, last) = (m.expected, m.last);
         if threads.is_some() && m.came > 0 && was != expected || m.came + 32 > expected {
             let text = format!(
@@ -596,8 +603,20 @@ impl World<'_, '_> {
         m.over += 1;
         let i = self.env.first_meeting() + meeting;
         m.know.phases[i] = m.over;
-        let nothing = super::know::Shared::new(m.know.phases.len());
-        m.done = std::mem::replace(&mut m.know, nothing);
+        m.done = std::mem::replace(&mut m.know, self.env.nothing.clone());
+    }
+
+    /// What has come to an mbarrier, to be given back with more.
+    pub(super) fn take_came(&mut self, bar: usize) -> Shared {
+        std::mem::replace(&mut self.st.bars[bar].came, self.env.nothing.clone())
+    }
+
+    /// The warp hands on what it knows at a meeting.
+    fn tell_meeting(&mut self, meeting: usize) {
+        let nothing = self.env.nothing.clone();
+        let mut know = std::mem::replace(&mut self.st.meetings[meeting].know, nothing);
+        self.tell(Mask::MAX, &mut know);
+        self.st.meetings[meeting].know = know;
     }
 
     fn leave_meeting(&mut self, meeting: usize, number: u32) {
@@ -617,13 +636,12 @@ impl World<'_, '_> {
         }
         let expected = self.live_threads(meeting);
         let number = self.st.meetings[meeting].over;
-        let told = self.told(Mask::MAX);
         self.trail(What::Comes { meeting, number });
         let loc = self.loc;
-        let m = &mut self.st.meetings[meeting];
         if release {
-            m.know.join(&told);
+            self.tell_meeting(meeting);
         }
+        let m = &mut self.st.meetings[meeting];
         m.came += 32;
         (m.expected, m.last) = (expected, loc);
         self.st.warps[self.cur].at_cluster = Some(number);
@@ -732,11 +750,12 @@ impl World<'_, '_> {
             g.times = g.lanes.count_ones();
             self.usable(g.bar, g.lanes)?;
             self.in_phase(g.bar, g.lanes, "arrives behind its copies at")?;
-            let mut told = self.told(g.lanes);
+            let mut came = self.take_came(g.bar);
+            self.tell(g.lanes, &mut came);
             for &i in &copies {
                 let r = self.st.records.get(i);
                 if r.live && r.lanes & !g.lanes == 0 {
-                    told.seen.add(i);
+                    came.add(i);
                 }
             }
             let phase = self.st.bars[g.bar].phase;
@@ -747,7 +766,7 @@ impl World<'_, '_> {
                 bytes: 0,
             });
             let b = &mut self.st.bars[g.bar];
-            b.came.join(&told);
+            b.came = came;
             if !counted {
                 b.arrivals += g.times;
             }

@@ -61,23 +61,39 @@ impl Bits {
         }
     }
 
+    /// Is all of it in another set?
+    pub(super) fn is_within(&self, other: &Bits) -> bool {
+        let common = self.0.len().min(other.0.len());
+        let (mine, more) = self.0.split_at(common);
+        mine.iter().zip(&other.0).all(|(a, b)| a & !b == 0) && more.iter().all(|&w| w == 0)
+    }
+
     /// Has it anything in common with another set?
     pub(super) fn meets(&self, other: &Bits) -> bool {
         self.0.iter().zip(&other.0).any(|(a, b)| a & b != 0)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = u32> {
-        let words = (0u32..).zip(&self.0);
-        words.flat_map(|(i, &word)| {
-            let next = |w: &u64| Some(w & (w - 1)).filter(|&w| w != 0);
-            let rest = std::iter::successors(Some(word).filter(|&w| w != 0), next);
-            rest.map(move |w| i * 64 + w.trailing_zeros())
-        })
+        (0..).zip(&self.0).flat_map(|(i, &word)| numbers(i, word))
+    }
+
+    /// What is in it and not in another set.
+    pub(super) fn iter_without(&self, other: &Bits) -> impl Iterator<Item = u32> {
+        let others = other.0.iter().copied().chain(std::iter::repeat(0));
+        let words = (0..).zip(self.0.iter().zip(others));
+        words.flat_map(|(i, (&word, other))| numbers(i, word & !other))
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.0.iter().all(|&w| w == 0)
     }
+}
+
+/// The numbers in a word, which is the `i`-th.
+fn numbers(i: u32, word: u64) -> impl Iterator<Item = u32> {
+    let next = |w: &u64| Some(w & (w - 1)).filter(|&w| w != 0);
+    let rest = std::iter::successors(Some(word).filter(|&w| w != 0), next);
+    rest.map(move |w| i * 64 + w.trailing_zeros())
 }
 
 #[cfg(test)]
@@ -91,6 +107,7 @@ mod tests {
         b.add(200);
         a.join(&b);
         assert!(a.has(3) && a.has(200) && !a.has(4) && !a.has(1000));
+        assert!(b.is_within(&a) && !a.is_within(&b) && Bits::default().is_within(&b));
         a.clear(&b);
         assert!(a.has(3) && !a.has(200));
         a.remove(3);
@@ -98,6 +115,10 @@ mod tests {
         let mut c = Bits::default();
         c.join_without(&b, &a);
         assert!(c.has(200));
+        c.add(3);
+        assert_eq!(c.iter_without(&b).collect::<Vec<_>>(), [3]);
+        assert_eq!(b.iter_without(&a).collect::<Vec<_>>(), [200]);
+        c.remove(3);
         let mut d = Bits::default();
         d.join_common(&c, &a);
         assert!(d.is_empty());

@@ -12,8 +12,9 @@ use super::state::{Frame, Rounds, Status, Warp};
 use super::term::{Arg, Node, Sym, TermId, operands};
 use super::value::Val;
 use super::world::World;
+use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A bound on the rounds of a loop that is no bound.
 const FAR: i64 = 1 << 16;
@@ -49,15 +50,15 @@ pub(super) type Records = Vec<(u32, u64)>;
 /// Names for terms, relative to a state.
 struct Names<'w> {
     world: &'w World<'w, 'w>,
-    fresh: HashMap<u32, u64>,
+    fresh: FxHashMap<u32, u64>,
     /// The least round of each loop that is held.
     first: BTreeMap<(TermId, TermId), u32>,
-    memo: HashMap<TermId, u64>,
+    memo: FxHashMap<TermId, u64>,
 }
 
 impl World<'_, '_> {
     /// Live registers of a warp: used from here on, or by lanes that wait outside.
-    pub(super) fn live_slots(&self, warp: usize) -> Vec<usize> {
+    pub(super) fn live_slots(&self, warp: usize) -> Vec<u32> {
         let w = &self.st.warps[warp];
         if w.status == Status::Done {
             return Vec::new();
@@ -88,13 +89,12 @@ impl World<'_, '_> {
                 rounds: Rounds::Known,
                 ..
             } = f
-                && let slot = self.env.slots[v.index()]
-                && slot != u32::MAX
+                && let Some(slot) = self.env.slots.of(*v)
             {
                 live.add(slot);
             }
         }
-        (0..self.env.kept).filter(|&s| live.has(s as u32)).collect()
+        live.iter().filter(|&s| w.held(s).is_some()).collect()
     }
 
     /// Terms that are held.
@@ -111,7 +111,7 @@ impl World<'_, '_> {
         };
         for w in 0..self.st.warps.len() {
             for s in self.live_slots(w) {
-                add(&self.st.warps[w].regs[s].val);
+                self.st.warps[w].held(s).iter().for_each(|h| add(&h.val));
             }
         }
         self.st.words.values().for_each(add);
@@ -165,9 +165,9 @@ impl World<'_, '_> {
         let held = self.held();
         let mut names = Names {
             world: self,
-            fresh: HashMap::new(),
+            fresh: FxHashMap::default(),
             first: first_rounds(self, &held),
-            memo: HashMap::new(),
+            memo: FxHashMap::default(),
         };
         let mut key = Key::new();
         for w in 0..self.st.warps.len() {
@@ -274,8 +274,8 @@ impl World<'_, '_> {
         }
         self.loops_key(&w.root.loops, names, key);
         for s in self.live_slots(i) {
-            let held = &w.regs[s];
-            key.add((s as u64) << 32 | u64::from(held.lanes));
+            let Some(held) = w.held(s) else { continue };
+            key.add(u64::from(s) << 32 | u64::from(held.lanes));
             let name = names.val(&held.val);
             key.add(name);
         }
@@ -475,8 +475,8 @@ impl World<'_, '_> {
     }
 
     /// Where records are waited for.
-    fn waited(&self) -> HashMap<u32, Key> {
-        let mut places: HashMap<u32, Key> = HashMap::new();
+    fn waited(&self) -> FxHashMap<u32, Key> {
+        let mut places: FxHashMap<u32, Key> = FxHashMap::default();
         let mut at = |i: u32, kind: u64, place: u64| {
             let key = places.entry(i).or_insert(Key::new());
             key.add(kind << 48 | place);
@@ -584,7 +584,7 @@ impl Names<'_> {
             }
             Node::Op(kind, _, args) => {
                 [4, u64::from(kind)].into_iter().for_each(|x| key.add(x));
-                for a in &args {
+                for a in args.iter() {
                     let n = self.arg(a);
                     key.add(n);
                 }

@@ -2,6 +2,7 @@
 
 use super::bits::Bits;
 use super::slice::{Slice, written};
+use super::slots::Slots;
 use super::stretch;
 use crate::facts::Facts;
 use std::collections::HashMap;
@@ -304,6 +305,7 @@ impl<'k> Program<'k> {
         kernel: &'k Kernel,
         role: usize,
         slice: &Slice,
+        slots: &Slots,
         followed: &[bool],
         kinds: &mut Kinds,
     ) -> Self {
@@ -317,8 +319,7 @@ impl<'k> Program<'k> {
         flat.block(&kernel.roles[role].body);
         flat.block(&kernel.epilogue);
         flat.push(Code::Done, kernel.roles[role].loc);
-        let (slots, _) = slice.slots();
-        let live = live(&flat.code, &slots);
+        let live = live(&flat.code, slots);
         let plain = stretch::plain(&flat.code, followed);
         Self {
             plain,
@@ -368,11 +369,11 @@ impl Program<'_> {
 }
 
 /// By step: the slots that are read before they are written.
-fn live(code: &[Code<'_>], slots: &[u32]) -> Vec<Bits> {
+fn live(code: &[Code<'_>], slots: &Slots) -> Vec<Bits> {
     let mut live = vec![Bits::default(); code.len()];
     let slot = |o: &Operand| match o {
-        Operand::Reg(r) if slots[r.index()] != u32::MAX => Some(slots[r.index()]),
-        _ => None,
+        Operand::Reg(r) => slots.of(*r),
+        Operand::Imm(_) => None,
     };
     let mut changed = true;
     while changed {

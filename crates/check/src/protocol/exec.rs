@@ -1,13 +1,11 @@
 //! Ops as the walk runs them: what is known is computed, what is not becomes a term.
 
-use super::act::lanes_of;
 use super::code::Act;
 use super::rules;
 use super::state::Env;
 use super::term::{Arg, Node, Question, Shape, Sym};
 use super::value::{Held, Val};
 use super::world::{Stop, World};
-use std::rc::Rc;
 use warpline_ir::ops::compare::Cmp;
 use warpline_ir::{
     At, Lanes, Machine, Mask, Op, Operand, ParamId, Place, RegId, Special, Step, Type, Uniform,
@@ -38,23 +36,17 @@ impl World<'_, '_> {
         match o {
             Operand::Imm(x) => Val::Uni(x),
             Operand::Reg(r) => {
-                let slot = self.env.slots[r.index()];
-                match self.st.warps[self.cur].regs.get(slot as usize) {
-                    Some(held) => held.get(self.active()),
-                    None => Val::Opaque,
-                }
+                let slot = self.env.slots.of(r);
+                slot.map_or(Val::Opaque, |s| self.held_at(s).get(self.active()))
             }
         }
     }
 
     /// Sets a register in the active lanes, if it matters.
     pub(super) fn put(&mut self, r: RegId, val: Val) {
-        let slot = self.env.slots[r.index()];
-        let warp = &mut self.st.warps[self.cur];
-        let active = warp.active;
-        if slot != u32::MAX {
-            let held = &mut Rc::make_mut(&mut warp.regs)[slot as usize];
-            held.set(active, val);
+        let active = self.active();
+        if let Some(slot) = self.env.slots.of(r) {
+            self.held_at_mut(slot).set(active, val);
         }
     }
 
@@ -165,17 +157,13 @@ impl World<'_, '_> {
             return;
         }
         let (lanes, size) = (self.active(), ty.bytes() as u32);
-        let mut place = None;
-        for lane in lanes_of(lanes) {
-            match (self.resolve(to, lane, size as usize), place) {
-                (Ok(at), None) => place = Some(at),
-                (Ok(at), Some(first)) if at == first => {}
-                _ => return,
-            }
-        }
-        let (Some(at), false) = (place, self.st.warps[self.cur].maybe()) else {
+        let Ok(places) = self.resolve_lanes(to, lanes, size as usize) else {
             return;
         };
+        let at = places[0].1;
+        if places.iter().any(|p| p.1 != at) || self.st.warps[self.cur].maybe() {
+            return;
+        }
         for (i, &o) in src.iter().enumerate() {
             let val = self.val(o);
             if !matches!(val, Val::Opaque | Val::Lanes(_)) {
@@ -189,7 +177,7 @@ impl World<'_, '_> {
     fn compute(&mut self, a: &Act<'_>) -> Result<Ran, Stop> {
         let mut vals: Vec<Val> = a.args.iter().map(|&o| self.val(o)).collect();
         // Registers that stand for a number in this op only.
-        let mut lent: Vec<(usize, Held)> = Vec::new();
+        let mut lent: Vec<(u32, Held)> = Vec::new();
         if a.makes_number(self.env) {
             // What becomes a stage or a parity must be a number by now.
             for (v, &o) in vals.iter_mut().zip(&a.args) {
@@ -197,9 +185,10 @@ impl World<'_, '_> {
                     match self.number_of(s) {
                         Ok(x) => {
                             *v = Val::Uni(x);
-                            if let Operand::Reg(r) = o {
-                                let slot = self.env.slots[r.index()] as usize;
-                                lent.push((slot, self.st.warps[self.cur].regs[slot].clone()));
+                            if let Operand::Reg(r) = o
+                                && let Some(slot) = self.env.slots.of(r)
+                            {
+                                lent.push((slot, self.held_at(slot).clone()));
                                 self.put(r, Val::Uni(x));
                             }
                         }
@@ -213,11 +202,7 @@ impl World<'_, '_> {
         }
         let fixed = matches!(a.op, Op::ReadParam(_) | Op::ReadSpecial(_));
         if !fixed && vals.iter().all(|v| v.numbers().is_some()) {
-            lent.retain(|l| {
-                !a.defs
-                    .iter()
-                    .any(|d| self.env.slots[d.index()] as usize == l.0)
-            });
+            lent.retain(|l| !a.defs.iter().any(|&d| self.env.slots.of(d) == Some(l.0)));
             let ran = a.op.exec(self);
             self.fold(&a.defs);
             self.give_back(lent);
@@ -285,9 +270,9 @@ impl World<'_, '_> {
         }
     }
 
-    fn give_back(&mut self, lent: Vec<(usize, Held)>) {
+    fn give_back(&mut self, lent: Vec<(u32, Held)>) {
         for (slot, held) in lent.into_iter().rev() {
-            Rc::make_mut(&mut self.st.warps[self.cur].regs)[slot] = held;
+            *self.held_at_mut(slot) = held;
         }
     }
 
@@ -312,7 +297,7 @@ impl World<'_, '_> {
         let narrow = |ty: Type| matches!(ty, Type::U32 | Type::I32);
         let signed = |x: i64| i64::from(x as u32 as i32);
         let node = |shape| {
-            let term = terms.add(Node::Op(kind, shape, args.to_vec()));
+            let term = terms.add(Node::Op(kind, shape, args.into()));
             Val::Sym(Sym { term, off: 0 })
         };
         Ok(match (op, args) {
@@ -334,18 +319,18 @@ impl World<'_, '_> {
             (Op::Mul(_), _) => node(Shape::Mul),
             (Op::Div(_), _) => node(Shape::Div),
             (Op::Shl(_), [a, Arg::Num(n)]) if *n < 31 => {
-                let args = vec![*a, Arg::Num(1 << n)];
+                let args = [*a, Arg::Num(1 << n)].into();
                 let term = terms.add(Node::Op(kind, Shape::Mul, args));
                 Val::Sym(Sym { term, off: 0 })
             }
             (Op::Shr(_), [a, Arg::Num(n)]) if *n < 31 => {
-                let args = vec![*a, Arg::Num(1 << n)];
+                let args = [*a, Arg::Num(1 << n)].into();
                 let term = terms.add(Node::Op(kind, Shape::Div, args));
                 Val::Sym(Sym { term, off: 0 })
             }
             (Op::Rem(_), _) => node(Shape::Rem),
             (Op::And(_), [a, Arg::Num(m)] | [Arg::Num(m), a]) if *m >= 0 && (*m + 1) & *m == 0 => {
-                let args = vec![*a, Arg::Num(*m + 1)];
+                let args = [*a, Arg::Num(*m + 1)].into();
                 let term = terms.add(Node::Op(kind, Shape::Rem, args));
                 Val::Sym(Sym { term, off: 0 })
             }
@@ -370,7 +355,7 @@ impl World<'_, '_> {
                         Type::U32 | Type::I32 | Type::U64 | Type::I64 | Type::Pred
                     ) =>
             {
-                let term = terms.add(Node::Op(kind, Shape::Any, vec![*a, *b]));
+                let term = terms.add(Node::Op(kind, Shape::Any, [*a, *b].into()));
                 Val::Pred { term, not: false }
             }
             (Op::Setp(s), [a, b]) => match self.compare(s.cmp, *a, *b) {
@@ -392,7 +377,7 @@ impl World<'_, '_> {
             _ => {
                 let pred = args.iter().any(|a| matches!(a, Arg::Pred { .. }));
                 let shape = if natural { Shape::Natural } else { Shape::Any };
-                let term = terms.add(Node::Op(kind, shape, args.to_vec()));
+                let term = terms.add(Node::Op(kind, shape, args.into()));
                 match pred {
                     true => Val::Opaque,
                     false => Val::Sym(Sym { term, off: 0 }),
@@ -448,7 +433,7 @@ impl World<'_, '_> {
             let term = self
                 .env
                 .terms
-                .add(Node::Special(format!("{what}.{a}"), least));
+                .add(Node::Special(format!("{what}.{a}").into(), least));
             Sym { term, off: 0 }
         };
         match s {

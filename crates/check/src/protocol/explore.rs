@@ -12,10 +12,11 @@
 use super::merge;
 use super::state::{Env, State, Status};
 use super::term::Question;
-use super::trace::{Step, What};
+use super::trace::{Trail, What};
 use super::world::{Stop, World};
 use crate::refusal::Refusal;
-use std::collections::{HashMap, VecDeque};
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
 use warpline_ir::Loc;
 
 /// The most states that are looked at, taken together or each by itself.
@@ -32,7 +33,12 @@ pub(super) struct Explored {
 }
 
 pub(super) fn explore(env: &Env<'_>, start: State) -> Explored {
-    let together = Search::new(env, true).from(start.clone());
+    // What is refused here is told by the other search.
+    let silent = State {
+        trail: Trail::off(),
+        ..start.clone()
+    };
+    let together = Search::new(env, true).from(silent);
     match together.refusal {
         None => together,
         Some(_) => {
@@ -57,7 +63,7 @@ struct Search<'e, 'k> {
     env: &'e Env<'k>,
     together: bool,
     found: Vec<Found>,
-    by_key: HashMap<u128, usize>,
+    by_key: FxHashMap<u128, usize>,
     open: VecDeque<usize>,
     looked: u64,
     steps: u64,
@@ -69,7 +75,7 @@ impl<'e, 'k> Search<'e, 'k> {
             env,
             together,
             found: Vec::new(),
-            by_key: HashMap::new(),
+            by_key: FxHashMap::default(),
             open: VecDeque::new(),
             looked: 0,
             steps: 0,
@@ -94,11 +100,10 @@ impl<'e, 'k> Search<'e, 'k> {
             for yes in [false, true] {
                 let mut next = World::new(self.env, self.found[at].state.clone());
                 self.env.terms.decide(&mut next.st.decided, q, yes);
-                next.st.trail.push(Step {
-                    warp: warp as u32,
-                    loc,
-                    what: What::Decides(next.decision(q, yes).into()),
-                });
+                if next.st.trail.is_on() {
+                    (next.cur, next.loc) = (warp, loc);
+                    next.trail(What::Decides(next.decision(q, yes).into()));
+                }
                 self.enter(next.st)?;
             }
         }

@@ -139,7 +139,7 @@ impl World<'_, '_> {
         };
         let base = match self.env.terms.node(term) {
             Node::Param(p, _) => self.env.kernel.params[p as usize].name.clone(),
-            Node::Special(name, _) => name,
+            Node::Special(name, _) => name.to_string(),
             Node::Fresh(n, _) => format!("value {n}"),
             Node::Op(_, shape, args) => {
                 let list: Vec<String> = args.iter().map(|&a| self.name(a)).collect();

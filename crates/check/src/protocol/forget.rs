@@ -4,12 +4,11 @@
 
 use super::canon::first_rounds;
 use super::code::Waiters;
-use super::know::Shared;
 use super::state::{Status, Warp};
 use super::term::{Arg, Node, Sym, TermId};
-use super::value::Val;
+use super::value::{Held, Val};
 use super::world::World;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
 /// Terms nested deeper than this are forgotten: any value will do.
@@ -48,8 +47,7 @@ impl World<'_, '_> {
                 w.status == Status::Done || knows_phase(w, who, i, phase)
             });
             if all {
-                let n = self.env.all_barriers();
-                self.st.bars[i].done = Shared::new(n);
+                self.st.bars[i].done = self.env.nothing.clone();
             }
         }
         for i in 0..self.st.meetings.len() {
@@ -70,8 +68,7 @@ impl World<'_, '_> {
                 .filter(|w| inside(w))
                 .all(|w| !waits(w) || w.know.all.phases[at] == over);
             if all {
-                let n = self.env.all_barriers();
-                self.st.meetings[i].done = Shared::new(n);
+                self.st.meetings[i].done = self.env.nothing.clone();
             }
         }
     }
@@ -132,10 +129,14 @@ impl World<'_, '_> {
     /// Forgets how very deep terms came about.
     fn shorten(&mut self) {
         let deep = |w: &Self, t: TermId| w.env.terms.depth(t) > DEEP;
-        let mut new: HashMap<TermId, TermId> = HashMap::new();
+        let mut new: FxHashMap<TermId, TermId> = FxHashMap::default();
         for w in 0..self.st.warps.len() {
             for s in self.live_slots(w) {
-                if let Val::Sym(Sym { term, .. }) = self.st.warps[w].regs[s].val
+                if let Some(Held {
+                    val: Val::Sym(Sym { term, .. }),
+                    ..
+                }) = self.st.warps[w].held(s)
+                    && let &term = term
                     && deep(self, term)
                     && !new.contains_key(&term)
                 {
@@ -157,9 +158,9 @@ impl World<'_, '_> {
             }
         };
         for w in &mut self.st.warps {
-            Rc::make_mut(&mut w.regs)
-                .iter_mut()
-                .for_each(|r| change(&mut r.val));
+            let spilled = w.spilled.iter_mut().map(|s| &mut s.1);
+            let all = Rc::make_mut(&mut w.regs).iter_mut().chain(spilled);
+            all.for_each(|r| change(&mut r.val));
         }
         self.st.words.values_mut().for_each(change);
     }

@@ -28,15 +28,14 @@ impl Know {
         }
     }
 
-    pub(super) fn join(&mut self, other: &Know) {
+    fn join(&mut self, other: &Know) {
         self.seen.join(&other.seen);
         self.fenced.join(&other.fenced);
         self.weak.join(&other.weak);
         self.join_phases(other);
     }
 
-    /// As [`join`](Self::join), where the order does not carry the data of some records.
-    pub(super) fn join_weakly(&mut self, other: &Know, without: &Bits) {
+    fn join_weakly(&mut self, other: &Know, without: &Bits) {
         self.seen.join_without(&other.seen, without);
         self.fenced.join_without(&other.fenced, without);
         self.weak.join(&other.weak);
@@ -50,10 +49,19 @@ impl Know {
         }
     }
 
-    pub(super) fn clear(&mut self, dead: &Bits) {
+    fn clear(&mut self, dead: &Bits) {
         self.seen.clear(dead);
         self.fenced.clear(dead);
         self.weak.clear(dead);
+    }
+
+    /// Does another know all of it?
+    fn is_within(&self, other: &Know) -> bool {
+        let phases = self.phases.iter().zip(&other.phases);
+        phases.fold(true, |all, (a, b)| all & (a <= b))
+            && self.seen.is_within(&other.seen)
+            && self.fenced.is_within(&other.fenced)
+            && self.weak.is_within(&other.weak)
     }
 
     fn sets(&self) -> [&Bits; 3] {
@@ -72,6 +80,39 @@ pub(super) struct Shared(Rc<Know>);
 impl Shared {
     pub(super) fn new(barriers: usize) -> Self {
         Self(Rc::new(Know::new(barriers)))
+    }
+
+    /// Takes in what another knows.
+    pub(super) fn join(&mut self, other: &Shared) {
+        if other.is_within(self) {
+            return;
+        }
+        match self.is_within(other) {
+            true => self.0 = Rc::clone(&other.0),
+            false => Know::join(self, other),
+        }
+    }
+
+    /// As [`join`](Self::join), where the order does not carry the data of some records.
+    pub(super) fn join_weakly(&mut self, other: &Shared, without: &Bits) {
+        match other.seen.meets(without) || other.fenced.meets(without) {
+            true => Know::join_weakly(self, other, without),
+            false => self.join(other),
+        }
+    }
+
+    /// Knows of a record.
+    pub(super) fn add(&mut self, record: u32) {
+        if !self.seen.has(record) {
+            self.seen.add(record);
+        }
+    }
+
+    /// Knows that a phase of a barrier is complete.
+    pub(super) fn add_phase(&mut self, bar: usize, phase: u32) {
+        if self.phases[bar] < phase {
+            self.phases[bar] = phase;
+        }
     }
 
     pub(super) fn clear(&mut self, dead: &Bits) {
@@ -122,6 +163,8 @@ impl DerefMut for Shared {
 pub(super) struct Same {
     /// By mine: one of theirs, or [`NOBODY`].
     by_mine: Vec<u32>,
+    /// Mine whose one of theirs has the same number: those are compared word by word.
+    equal: Bits,
     /// Mine that are the same as several of theirs, with another one each.
     more: Vec<(u32, u32)>,
 }
@@ -135,6 +178,10 @@ impl Same {
             self.by_mine.resize(at + 1, NOBODY);
         }
         match self.by_mine[at] {
+            NOBODY if mine == theirs => {
+                self.by_mine[at] = theirs;
+                self.equal.add(mine);
+            }
             NOBODY => self.by_mine[at] = theirs,
             _ => self.more.push((mine, theirs)),
         }
@@ -143,7 +190,9 @@ impl Same {
     /// What I know that they do not.
     fn lost(&self, mine: &Bits, theirs: &Bits) -> Bits {
         let mut lost = Bits::default();
-        for m in mine.iter() {
+        lost.join_common(mine, &self.equal);
+        lost.clear(theirs);
+        for m in mine.iter_without(&self.equal) {
             match self.by_mine.get(m as usize) {
                 Some(&i) if i != NOBODY && !theirs.has(i) => lost.add(m),
                 _ => {}
@@ -168,9 +217,9 @@ pub(super) struct WarpKnow {
 }
 
 impl WarpKnow {
-    pub(super) fn new(barriers: usize) -> Self {
+    pub(super) fn new(nothing: &Shared) -> Self {
         Self {
-            all: Shared::new(barriers),
+            all: nothing.clone(),
             some: None,
         }
     }
@@ -201,18 +250,13 @@ impl WarpKnow {
     }
 
     /// What some lanes can hand on.
-    pub(super) fn told(&self, lanes: Mask) -> Shared {
-        let mut told = self.all.clone();
-        if let Some((mask, know)) = &self.some
-            && mask & lanes != 0
-        {
-            told.join(know);
-        }
-        told
+    pub(super) fn told(&self, lanes: Mask) -> impl Iterator<Item = &Shared> {
+        let some = self.some.as_ref().filter(|(mask, _)| mask & lanes != 0);
+        [&self.all].into_iter().chain(some.map(|s| &s.1))
     }
 
     /// Where what some lanes learn is noted.
-    pub(super) fn of(&mut self, lanes: Mask) -> &mut Know {
+    pub(super) fn of(&mut self, lanes: Mask) -> &mut Shared {
         if lanes == Mask::MAX {
             return &mut self.all;
         }

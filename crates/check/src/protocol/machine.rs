@@ -37,8 +37,9 @@ impl World<'_, '_> {
             // Anywhere in the stages they name.
             let each = self.env.kernel.tile(p.tile).layout.stage_bytes();
             let mut runs = Vec::new();
+            let stages = self.stages(p.stage)?;
             for lane in lanes_of(lanes) {
-                let lo = self.stage(p.tile, p.stage, lane)?;
+                let lo = self.stage(p.tile, stages[lane])?;
                 let run = Run {
                     lo,
                     hi: lo + each,
@@ -50,8 +51,7 @@ impl World<'_, '_> {
             }
             return Ok(vec![(peer, runs)]);
         }
-        for lane in lanes_of(lanes) {
-            let at = self.resolve(p, lane, width)?;
+        for (lane, at) in self.resolve_lanes(p, lanes, width)? {
             let run = Run {
                 lo: at.byte,
                 hi: at.byte + width as u32,
@@ -63,6 +63,39 @@ impl World<'_, '_> {
             }
         }
         Ok(by_cta)
+    }
+
+    /// Where each of some lanes reaches.
+    pub(super) fn resolve_lanes(
+        &mut self,
+        place: &Place,
+        lanes: Mask,
+        len: usize,
+    ) -> Result<Vec<(usize, SharedAt)>, Fault> {
+        let (ranks, stages) = (self.ranks(place.peer)?, self.stages(place.stage)?);
+        let bytes = self.val(place.byte).numbers();
+        self.lost |= bytes.is_none();
+        let bytes = bytes.unwrap_or([0; WARP]);
+        let t = self.env.kernel.tile(place.tile);
+        let end = u64::from(t.layout.rows * t.layout.row_bytes());
+        let len = if self.length.is_some() { 1 } else { len as u64 };
+        let at = |lane: usize| {
+            let cta = self.rank(ranks[lane])?;
+            let base = self.stage(place.tile, stages[lane])?;
+            let byte = bytes[lane] + u64::from(place.offset);
+            if byte + len > end {
+                return Err(Fault::new(
+                    FaultKind::OutOfBounds,
+                    format!(
+                        "reaches {len} bytes at byte {byte} of tile {}, which has {end}",
+                        t.name
+                    ),
+                ));
+            }
+            let byte = base + byte as u32;
+            Ok((lane, SharedAt { cta, byte }))
+        };
+        lanes_of(lanes).map(at).collect()
     }
 
     fn generic(
@@ -194,7 +227,11 @@ impl World<'_, '_> {
                 let at = (bar.cta * self.env.bars + bar.slot) as usize;
                 self.usable(at, issuer)?;
                 self.in_phase(at, issuer, "sends bytes to")?;
-                let told = self.told(issuer);
+                let mut came = self.take_came(at);
+                // They show that all before is over, but not what was written.
+                let written = self.st.records.written().clone();
+                self.tell_weakly(issuer, &mut came, &written);
+                records.iter().for_each(|&i| came.add(i));
                 let (tile, byte) = records
                     .iter()
                     .map(|&i| self.st.records.get(i))
@@ -209,13 +246,15 @@ impl World<'_, '_> {
                 });
                 let length = self.length;
                 let b = &mut self.st.bars[at];
-                b.copied = true;
-                b.came.join(&told);
-                records.iter().for_each(|&i| b.came.seen.add(i));
+                (b.copied, b.came) = (true, came);
                 match length {
                     Some(s) => b.bytes += self.env.terms.linear(Arg::Sym(s), -1, &mut b.terms),
                     None => b.bytes -= i64::from(bytes),
                 }
+                // What lanes touch from here on is not handed on with this.
+                let warp = &mut self.st.warps[self.cur];
+                let touched = |&i: &u32| self.st.records.get(i).who == Who::Lanes;
+                warp.epoch += u32::from(warp.apart.iter().any(touched));
                 self.turn(at)
             }
             Done::BulkGroup { lane } => {
@@ -259,12 +298,18 @@ impl World<'_, '_> {
         }
     }
 
-    fn rank(&mut self, peer: Option<Operand>, lane: usize) -> Result<u32, Fault> {
-        let Some(p) = peer else {
-            return Ok(self.st.warps[self.cur].cta);
+    /// The CTAs that lanes reach.
+    fn ranks(&mut self, peer: Option<Operand>) -> Result<Lanes<u64>, Fault> {
+        let own = self.st.warps[self.cur].cta;
+        let ranks = match peer {
+            None => Ok([own.into(); WARP]),
+            Some(p) => self.known(p, "which CTA it reaches"),
         };
-        let ranks = self.known(p, "which CTA it reaches");
-        let rank = ranks.map_err(|s| self.fault(s))?[lane] as u32;
+        ranks.map_err(|s| self.fault(s))
+    }
+
+    fn rank(&self, rank: u64) -> Result<u32, Fault> {
+        let rank = rank as u32;
         if rank < self.env.ctas {
             return Ok(rank);
         }
@@ -275,14 +320,15 @@ impl World<'_, '_> {
         ))
     }
 
-    fn stage(
-        &mut self,
-        tile: warpline_ir::TileId,
-        stage: Operand,
-        lane: usize,
-    ) -> Result<u32, Fault> {
+    /// The stages of a tile that lanes mean.
+    fn stages(&mut self, stage: Operand) -> Result<Lanes<u64>, Fault> {
         let known = self.known(stage, "which stage of a tile it means");
-        let stage = known.map_err(|s| self.fault(s))?[lane] as u32;
+        known.map_err(|s| self.fault(s))
+    }
+
+    /// Where a stage of a tile begins.
+    fn stage(&self, tile: warpline_ir::TileId, stage: u64) -> Result<u32, Fault> {
+        let stage = stage as u32;
         let t = self.env.kernel.tile(tile);
         if stage < t.stages {
             return Ok(t.offset + stage * t.layout.stage_bytes());
@@ -318,7 +364,7 @@ impl Machine for World<'_, '_> {
     }
 
     fn set<T: Lane>(&mut self, r: RegId, v: &Lanes<T>) {
-        if self.env.slots[r.index()] == u32::MAX {
+        if self.env.slots.of(r).is_none() {
             return;
         }
         let wide: Lanes<u64> = std::array::from_fn(|l| {
@@ -396,8 +442,7 @@ impl Machine for World<'_, '_> {
         }
         // A word that all lanes read and that is followed.
         let mut found = None;
-        for lane in lanes_of(lanes) {
-            let at = self.resolve(p, lane, width)?;
+        for (_, at) in self.resolve_lanes(p, lanes, width)? {
             let word = self.st.words.get(&(at.cta, at.byte)).cloned();
             match (&found, word) {
                 (_, None) => return Ok(out),
@@ -440,37 +485,15 @@ impl Machine for World<'_, '_> {
     }
 
     fn resolve(&mut self, place: &Place, lane: usize, len: usize) -> Result<SharedAt, Fault> {
-        let cta = self.rank(place.peer, lane)?;
-        let base = self.stage(place.tile, place.stage, lane)?;
-        let byte = match self.val(place.byte).numbers() {
-            Some(b) => b[lane],
-            None => {
-                self.lost = true;
-                0
-            }
-        };
-        let byte = byte + u64::from(place.offset);
-        let t = self.env.kernel.tile(place.tile);
-        let end = u64::from(t.layout.rows * t.layout.row_bytes());
-        let len = if self.length.is_some() { 1 } else { len as u64 };
-        if byte + len > end {
-            return Err(Fault::new(
-                FaultKind::OutOfBounds,
-                format!(
-                    "reaches {len} bytes at byte {byte} of tile {}, which has {end}",
-                    t.name
-                ),
-            ));
-        }
-        Ok(SharedAt {
-            cta,
-            byte: base + byte as u32,
-        })
+        let all = self.resolve_lanes(place, 1 << lane, len)?;
+        Ok(all[0].1)
     }
 
     fn resolve_view(&mut self, view: &View, lane: usize) -> Result<SharedAt, Fault> {
-        let cta = self.rank(view.peer, lane)?;
-        let base = self.stage(view.tile, view.stage, lane)?;
+        let rank = self.ranks(view.peer)?[lane];
+        let cta = self.rank(rank)?;
+        let stage = self.stages(view.stage)?[lane];
+        let base = self.stage(view.tile, stage)?;
         let layout = self.env.kernel.tile(view.tile).layout;
         Ok(SharedAt {
             cta,

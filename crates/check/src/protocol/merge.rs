@@ -8,7 +8,7 @@
 use super::canon::Records;
 use super::know::{Know, Same, Shared};
 use super::state::{Env, FIRST, State};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 /// How far known phases lie behind the complete ones, at most: further back is all the same.
 const FAR: u32 = 2;
@@ -84,7 +84,7 @@ pub(super) fn absorb(
     of_new: &Records,
 ) -> bool {
     let mut changed = less_phases(old, new);
-    let mut known: HashMap<u64, Vec<u32>> = HashMap::new();
+    let mut known: FxHashMap<u64, Vec<u32>> = FxHashMap::default();
     for &(i, id) in of_old {
         known.entry(id).or_default().push(i);
     }
@@ -115,10 +115,22 @@ pub(super) fn absorb(
     changed
 }
 
+/// Are two known to be equally far behind every barrier? Seen at a glance, mostly.
+fn agree(a: &Know, of_a: &[u32], b: &Know, of_b: &[u32]) -> bool {
+    let cluster = of_a.len() - 1;
+    let (a, b) = (&a.phases[..], &b.phases[..]);
+    let differs = |i: usize| (of_a[i] - a[i]).min(FAR) ^ (of_b[i] - b[i]).min(FAR);
+    let all = (0..=cluster).map(differs).fold(0, |all, x| all | x);
+    all == 0 && (a[cluster] <= FIRST) == (b[cluster] <= FIRST)
+}
+
 fn less_phases(old: &mut State, new: &State) -> bool {
     let (mine, theirs) = (complete(old), complete(new));
     let mut less: Vec<(usize, usize, u32)> = Vec::new();
     for (h, (a, b)) in holders(old).iter().zip(&holders(new)).enumerate() {
+        if agree(a, &mine, b, &theirs) {
+            continue;
+        }
         for (i, (x, y)) in behind(a, &mine).zip(behind(b, &theirs)).enumerate() {
             if y > x {
                 less.push((h, i, phase(y, mine[i])));
@@ -151,7 +163,7 @@ fn add(env: &Env<'_>, old: &mut State, new: &State, i: u32) -> u32 {
 }
 
 /// Has records of another state waited for where they are there.
-fn place(old: &mut State, new: &State, added: &HashMap<u32, u32>) {
+fn place(old: &mut State, new: &State, added: &FxHashMap<u32, u32>) {
     let put = |to: &mut Vec<u32>, from: &[u32]| {
         to.extend(from.iter().filter_map(|i| added.get(i)));
     };

@@ -8,7 +8,7 @@
 //! | where | what |
 //! |---|---|
 //! | `slice`, `fold`, `code` | what of the program matters, as flat steps |
-//! | `value`, `term` | what registers hold; numbers that a launch decides |
+//! | `value`, `slots`, `term` | what registers hold, and where; numbers that a launch decides |
 //! | `know`, `bits` | what warps and barriers know |
 //! | `record`, `runs`, `touch` | accesses, their bytes, and whether each is ordered after what it conflicts with |
 //! | `act` | barriers, fences, groups |
@@ -35,6 +35,7 @@ mod record;
 pub mod rules;
 mod runs;
 mod slice;
+mod slots;
 mod state;
 mod step;
 mod stretch;
@@ -49,6 +50,7 @@ use crate::refusal::Refusal;
 use code::{Kinds, Program};
 use know::{Shared, WarpKnow};
 use slice::Slice;
+use slots::Slots;
 use state::{Bar, Env, FIRST, Inside, Meeting, State, Status, Warp};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -67,15 +69,16 @@ pub(crate) struct Walked {
 /// Decides the protocol of a kernel whose structure is sound.
 pub(crate) fn judge(kernel: &Kernel) -> Walked {
     let slice = Slice::of(kernel);
-    let (slots, kept) = slice.slots();
+    let mut slots = Slots::new(kernel, &slice);
     let mut kinds = Kinds::default();
     let aliases = aliases(kernel);
     // Bytes of words that are followed are more than bytes, in every tile that has them.
     let words = |tiles: &Vec<u32>| tiles.iter().any(|&t| slice.words[t as usize]);
     let followed: Vec<bool> = aliases.iter().map(words).collect();
-    let programs: Vec<_> = (0..kernel.roles.len())
-        .map(|r| Program::of(kernel, r, &slice, &followed, &mut kinds))
+    let mut programs: Vec<_> = (0..kernel.roles.len())
+        .map(|r| Program::of(kernel, r, &slice, &slots, &followed, &mut kinds))
         .collect();
+    slots.order(&mut programs);
     let waits = programs
         .iter()
         .map(|p| p.waits(kernel.barriers.len()))
@@ -90,12 +93,11 @@ pub(crate) fn judge(kernel: &Kernel) -> Walked {
         })
         .collect();
     let fold = fold::Fold::of(kernel, &slice);
-    let env = Env {
+    let mut env = Env {
         kernel,
         terms: Terms::default(),
         programs,
         slots,
-        kept,
         numbers: slice.numbers,
         may_be_terms: slice.terms,
         period: slice.period,
@@ -104,11 +106,14 @@ pub(crate) fn judge(kernel: &Kernel) -> Walked {
         words: slice.words,
         waits,
         stretches: RefCell::default(),
+        runs: runs::Pairs::default(),
+        nothing: Shared::default(),
         first_bar,
         bars,
         ctas: kernel.cluster_size(),
         warps: kernel.warps(),
     };
+    env.nothing = Shared::new(env.all_barriers());
     let explored = explore::explore(&env, start(&env));
     Walked {
         refusal: explored.refusal,
@@ -130,7 +135,6 @@ fn aliases(kernel: &Kernel) -> Vec<Vec<u32>> {
 
 /// Before the first statement.
 fn start(env: &Env<'_>) -> State {
-    let barriers = env.all_barriers();
     let outside = env.terms.add(Node::Outside);
     let warp = |i: u32| {
         let index = i % env.warps;
@@ -141,9 +145,10 @@ fn start(env: &Env<'_>) -> State {
             pc: 0,
             active: Mask::MAX,
             frames: Vec::new(),
-            regs: Rc::new(vec![Held::nothing(); env.kept]),
+            regs: Rc::new(vec![Held::default(); env.slots.kept as usize]),
+            spilled: Vec::new(),
             status: Status::Ready,
-            know: WarpKnow::new(barriers),
+            know: WarpKnow::new(&env.nothing),
             apart: Vec::new(),
             epoch: 0,
             bulk: Vec::new(),
@@ -168,16 +173,16 @@ fn start(env: &Env<'_>) -> State {
         init: None,
         fenced: false,
         made: Loc::default(),
-        came: Shared::new(barriers),
-        done: Shared::new(barriers),
+        came: env.nothing.clone(),
+        done: env.nothing.clone(),
         passed: Vec::new(),
     };
     let meeting = || Meeting {
         came: 0,
         expected: 0,
         over: FIRST,
-        know: Shared::new(barriers),
-        done: Shared::new(barriers),
+        know: env.nothing.clone(),
+        done: env.nothing.clone(),
         last: Loc::default(),
     };
     State {

@@ -2,7 +2,7 @@
 
 use super::bits::Bits;
 use super::runs::Runs;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use warpline_ir::{Loc, Mask};
 
 /// Who touches.
@@ -48,6 +48,38 @@ pub(super) struct Record {
     pub(super) settled: bool,
 }
 
+/// The records of one tile, sorted by their first bytes.
+#[derive(Clone, Default)]
+struct Place {
+    list: Vec<Placed>,
+    /// The most bytes that one of them has lain among.
+    longest: u32,
+}
+
+/// A record, and bytes among which all of its own are.
+#[derive(Clone, Copy)]
+struct Placed {
+    record: u32,
+    lo: u32,
+    hi: u32,
+}
+
+impl Place {
+    fn add(&mut self, record: u32, (lo, hi): (u32, u32)) {
+        self.longest = self.longest.max(hi - lo);
+        let at = self.list.partition_point(|p| p.lo <= lo);
+        self.list.insert(at, Placed { record, lo, hi });
+    }
+
+    /// Those that may have bytes in common with others.
+    fn near(&self, (lo, hi): (u32, u32)) -> impl Iterator<Item = u32> {
+        let from = lo.saturating_sub(self.longest);
+        let first = self.list.partition_point(|p| p.lo < from);
+        let near = self.list[first..].iter().take_while(move |p| p.lo < hi);
+        near.filter(move |p| lo < p.hi).map(|p| p.record)
+    }
+}
+
 /// All records of a state; a number may be used again once nobody knows of it.
 #[derive(Clone, Default)]
 pub(super) struct Records {
@@ -56,13 +88,15 @@ pub(super) struct Records {
     made: u64,
     free: Vec<u32>,
     /// By the CTA whose memory they are in, and tile.
-    by_place: HashMap<(u32, u32), Vec<u32>>,
-    /// By warp that made them.
-    by_warp: Vec<Vec<u32>>,
+    by_place: FxHashMap<(u32, u32), Place>,
+    /// By warp that made them: with the CTA and tile they are in.
+    by_warp: Vec<Vec<(u32, (u32, u32))>>,
     /// Lanes' own asynchronous copies.
     copies: Vec<u32>,
     /// By CTA that made them: generic accesses.
     generic: Vec<Bits>,
+    /// Generic accesses that write.
+    written: Bits,
 }
 
 impl Records {
@@ -82,25 +116,54 @@ impl Records {
             .map(|(i, r)| (i as u32, r))
     }
 
-    fn list<'s>(&'s self, list: Option<&'s Vec<u32>>) -> impl Iterator<Item = (u32, &'s Record)> {
-        let list = list.into_iter().flatten();
-        list.map(|&i| (i, &self.all[i as usize]))
-            .filter(|(_, r)| r.live)
+    fn alive(&self, i: u32) -> Option<(u32, &Record)> {
+        let r = &self.all[i as usize];
+        r.live.then_some((i, r))
     }
 
-    /// Those in a tile of a CTA, or of no tile.
-    pub(super) fn of(&self, cta: u32, tile: u32) -> impl Iterator<Item = (u32, &Record)> {
-        self.list(self.by_place.get(&(cta, tile)))
+    /// Those in a tile of a CTA that may have bytes in common with an access.
+    pub(super) fn near(
+        &self,
+        cta: u32,
+        tile: u32,
+        runs: &Runs,
+    ) -> impl Iterator<Item = (u32, &Record)> {
+        let place = self.by_place.get(&(cta, tile)).into_iter();
+        let near = place.flat_map(|p| p.near(runs.bounds()));
+        near.filter_map(|i| self.alive(i))
+    }
+
+    /// Those that a warp made in a tile of a CTA, or in none.
+    pub(super) fn made_in(
+        &self,
+        cta: u32,
+        tile: u32,
+        warp: u32,
+    ) -> impl Iterator<Item = (u32, &Record)> {
+        let list = self.by_warp.get(warp as usize).into_iter().flatten();
+        let there = list.filter(move |r| r.1 == (cta, tile));
+        there.filter_map(|r| self.alive(r.0))
     }
 
     /// Those that a warp made.
     pub(super) fn by(&self, warp: u32) -> impl Iterator<Item = (u32, &Record)> {
-        self.list(self.by_warp.get(warp as usize))
+        let list = self.by_warp.get(warp as usize).into_iter().flatten();
+        list.filter_map(|r| self.alive(r.0))
     }
 
     /// Lanes' own asynchronous copies.
     pub(super) fn copies(&self) -> impl Iterator<Item = (u32, &Record)> {
-        self.list(Some(&self.copies))
+        self.copies.iter().filter_map(|&i| self.alive(i))
+    }
+
+    /// Gives a record more bytes.
+    pub(super) fn widen(&mut self, i: u32, runs: Runs) {
+        let r = &mut self.all[i as usize];
+        if let Some(place) = self.by_place.get_mut(&(r.cta, r.tile)) {
+            place.list.retain(|p| p.record != i);
+            place.add(i, runs.bounds());
+        }
+        r.runs = runs;
     }
 
     /// Generic accesses made by a CTA, or by all others.
@@ -112,25 +175,37 @@ impl Records {
         bits
     }
 
+    /// Generic accesses that write.
+    pub(super) fn written(&self) -> &Bits {
+        &self.written
+    }
+
     /// Adds a record that a CTA made.
     pub(super) fn add(&mut self, r: Record, maker: u32) -> u32 {
         let (place, warp) = ((r.cta, r.tile), r.warp as usize);
+        let bounds = r.runs.bounds();
         let (copy, generic) = (r.who == Who::Copy, matches!(r.who, Who::Lanes | Who::Copy));
+        let write = r.write;
         let i = self.put(r);
         if copy {
             self.copies.push(i);
         }
-        self.by_place.entry(place).or_default().push(i);
+        if !matches!(place, (_, u32::MAX)) {
+            self.by_place.entry(place).or_default().add(i, bounds);
+        }
         if self.by_warp.len() <= warp {
             self.by_warp.resize(warp + 1, Vec::new());
         }
-        self.by_warp[warp].push(i);
+        self.by_warp[warp].push((i, place));
         let maker = maker as usize;
         if self.generic.len() <= maker {
             self.generic.resize(maker + 1, Bits::default());
         }
         if generic {
             self.generic[maker].add(i);
+        }
+        if generic && write {
+            self.written.add(i);
         }
         i
     }
@@ -164,10 +239,15 @@ impl Records {
             }
         }
         self.free.sort_unstable_by(|a, b| b.cmp(a));
-        let lists = self.by_place.values_mut().chain(&mut self.by_warp);
-        let lists = lists.chain([&mut self.copies]);
-        lists.for_each(|list| list.retain(|&i| !dead.has(i)));
+        for place in self.by_place.values_mut() {
+            place.list.retain(|p| !dead.has(p.record));
+        }
+        for list in &mut self.by_warp {
+            list.retain(|r| !dead.has(r.0));
+        }
+        self.copies.retain(|&i| !dead.has(i));
         self.generic.iter_mut().for_each(|g| g.clear(&dead));
+        self.written.clear(&dead);
         dead
     }
 }

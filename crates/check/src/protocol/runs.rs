@@ -1,6 +1,7 @@
 //! Bytes that an access touches.
 
-use std::cell::OnceCell;
+use rustc_hash::FxHashMap;
+use std::cell::RefCell;
 use std::rc::Rc;
 
 /// A run of bytes, and the lane that touched it (32: any).
@@ -30,8 +31,6 @@ struct Shared {
     longest: u32,
     /// A number that differs where the runs do.
     number: u64,
-    /// The same bytes, of any lane.
-    met: OnceCell<Runs>,
 }
 
 impl FromIterator<Run> for Runs {
@@ -70,6 +69,11 @@ impl Runs {
         self.shared.list.is_empty()
     }
 
+    /// The first byte, and the one after the last.
+    pub(super) fn bounds(&self) -> (u32, u32) {
+        (self.lo, self.hi)
+    }
+
     /// The first byte.
     pub(super) fn start(&self) -> u32 {
         self.lo
@@ -81,12 +85,16 @@ impl Runs {
     }
 
     /// May they have bytes in common with others?
-    pub(super) fn is_near(&self, other: &Runs) -> bool {
+    fn is_near(&self, other: &Runs) -> bool {
         self.lo < other.hi && other.lo < self.hi
     }
 
+    fn pair(&self, other: &Runs) -> Pair {
+        (Rc::as_ptr(&self.shared), Rc::as_ptr(&other.shared))
+    }
+
     /// Both.
-    pub(super) fn and(&self, other: &Runs) -> Runs {
+    fn and(&self, other: &Runs) -> Runs {
         match Rc::ptr_eq(&self.shared, &other.shared) {
             true => self.clone(),
             false => self
@@ -100,15 +108,12 @@ impl Runs {
     }
 
     /// The same bytes, of any lane.
-    pub(super) fn met(&self) -> Runs {
-        let met = self.shared.met.get_or_init(|| {
-            let any = |r: &Run| Run {
-                lane: ANY_LANE,
-                ..*r
-            };
-            self.shared.list.iter().map(any).collect()
-        });
-        met.clone()
+    fn met(&self) -> Runs {
+        let any = |r: &Run| Run {
+            lane: ANY_LANE,
+            ..*r
+        };
+        self.shared.list.iter().map(any).collect()
     }
 
     /// Those that may have bytes in common with a run.
@@ -121,7 +126,7 @@ impl Runs {
             .take_while(move |y| y.lo < hi)
     }
 
-    /// The first pair of runs that overlap and that `accept` accepts.
+    /// The first run that overlaps with one of the others such that `accept` accepts the two.
     pub(super) fn overlap(
         &self,
         other: &Runs,
@@ -135,7 +140,7 @@ impl Runs {
     }
 
     /// What is left when others are taken away.
-    pub(super) fn without(&self, taken: &Runs) -> Runs {
+    fn without(&self, taken: &Runs) -> Runs {
         if Rc::ptr_eq(&self.shared, &taken.shared) {
             return Runs::default();
         }
@@ -156,6 +161,71 @@ impl Runs {
             }
         }
         Self::sorted(left)
+    }
+}
+
+/// Where two lists of runs are.
+type Pair = (*const Shared, *const Shared);
+
+/// What came of pairs of runs: warps touch the same bytes round after round.
+#[derive(Default)]
+pub(super) struct Pairs {
+    and: RefCell<FxHashMap<Pair, Runs>>,
+    without: RefCell<FxHashMap<Pair, Runs>>,
+    meet: RefCell<FxHashMap<Pair, bool>>,
+    met: RefCell<FxHashMap<Pair, Runs>>,
+    /// The runs themselves, by number: one list for all that are the same.
+    held: RefCell<FxHashMap<u64, Vec<Runs>>>,
+}
+
+impl Pairs {
+    /// The same runs, shared with all who hold them.
+    pub(super) fn hold(&self, runs: &Runs) -> Runs {
+        let mut held = self.held.borrow_mut();
+        let list = held.entry(runs.number()).or_default();
+        let same = |r: &&Runs| r.shared.list == runs.shared.list;
+        if let Some(known) = list.iter().find(same) {
+            return known.clone();
+        }
+        list.push(runs.clone());
+        runs.clone()
+    }
+
+    fn kept<T: Clone>(
+        &self,
+        known: &RefCell<FxHashMap<Pair, T>>,
+        [a, b]: [&Runs; 2],
+        find: impl FnOnce(&Runs, &Runs) -> T,
+    ) -> T {
+        if let Some(known) = known.borrow().get(&a.pair(b)) {
+            return known.clone();
+        }
+        // Runs that are held keep their places.
+        let (a, b) = (self.hold(a), self.hold(b));
+        let found = find(&a, &b);
+        known.borrow_mut().insert(a.pair(&b), found.clone());
+        found
+    }
+
+    /// Both.
+    pub(super) fn and(&self, a: &Runs, b: &Runs) -> Runs {
+        self.kept(&self.and, [a, b], |a, b| self.hold(&a.and(b)))
+    }
+
+    /// What is left of one when another is taken away.
+    pub(super) fn without(&self, a: &Runs, taken: &Runs) -> Runs {
+        self.kept(&self.without, [a, taken], |a, b| self.hold(&a.without(b)))
+    }
+
+    /// The same bytes, of any lane.
+    pub(super) fn met(&self, runs: &Runs) -> Runs {
+        self.kept(&self.met, [runs, runs], |runs, _| self.hold(&runs.met()))
+    }
+
+    /// Have they bytes in common?
+    pub(super) fn meet(&self, a: &Runs, b: &Runs) -> bool {
+        let meet = |a: &Runs, b: &Runs| a.overlap(b, |_, _| true).is_some();
+        a.is_near(b) && self.kept(&self.meet, [a, b], meet)
     }
 }
 

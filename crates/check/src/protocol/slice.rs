@@ -309,21 +309,6 @@ impl Slice {
             || facts.touches.iter().any(is_shared)
             || facts.defs.iter().any(|r| self.regs[r.index()])
     }
-
-    /// Registers that matter, numbered.
-    pub(super) fn slots(&self) -> (Vec<u32>, usize) {
-        let mut n = 0;
-        let slots = self
-            .regs
-            .iter()
-            .map(|&kept| {
-                let slot = n;
-                n += u32::from(kept);
-                if kept { slot } else { u32::MAX }
-            })
-            .collect();
-        (slots, n as usize)
-    }
 }
 
 /// Registers that an op computes with.

@@ -4,6 +4,8 @@ use super::code::{Program, Waiters};
 use super::fold::Fold;
 use super::know::{Shared, WarpKnow};
 use super::record::Records;
+use super::runs::Pairs;
+use super::slots::Slots;
 use super::stretch::Stretches;
 use super::term::{Decided, Question, TermId, Terms};
 use super::trace::Trail;
@@ -27,10 +29,7 @@ pub(super) struct Env<'k> {
     pub(super) kernel: &'k Kernel,
     pub(super) terms: Terms,
     pub(super) programs: Vec<Program<'k>>,
-    /// By register: its place among those that matter.
-    pub(super) slots: Vec<u32>,
-    /// How many matter.
-    pub(super) kept: usize,
+    pub(super) slots: Slots,
     /// By register: must its value be a number?
     pub(super) numbers: Vec<bool>,
     /// By register: may it hold a term?
@@ -46,6 +45,9 @@ pub(super) struct Env<'k> {
     /// By role and mbarrier array: who of it waits for it?
     pub(super) waits: Vec<Vec<Waiters>>,
     pub(super) stretches: RefCell<Stretches>,
+    pub(super) runs: Pairs,
+    /// What is known at the start.
+    pub(super) nothing: Shared,
     /// By mbarrier array: the number of its first barrier.
     pub(super) first_bar: Vec<u32>,
     /// mbarriers of a CTA.
@@ -281,6 +283,8 @@ pub(super) struct Warp {
     pub(super) active: Mask,
     pub(super) frames: Vec<Frame>,
     pub(super) regs: Rc<Vec<Held>>,
+    /// Places that are not kept, but that it needs where it stopped.
+    pub(super) spilled: Vec<(u32, Held)>,
     pub(super) status: Status,
     pub(super) know: WarpKnow,
     /// Its own accesses since its lanes last met.
@@ -302,6 +306,14 @@ pub(super) struct Warp {
 }
 
 impl Warp {
+    /// What it holds in a place, where it stopped.
+    pub(super) fn held(&self, slot: u32) -> Option<&Held> {
+        let spilled = || self.spilled.iter().find(|s| s.0 == slot);
+        self.regs
+            .get(slot as usize)
+            .or_else(|| spilled().map(|s| &s.1))
+    }
+
     /// Is it unknown which lanes run what it does now?
     pub(super) fn maybe(&self) -> bool {
         self.frames.iter().any(|f| {

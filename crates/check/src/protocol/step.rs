@@ -23,17 +23,13 @@ impl<'k> World<'_, 'k> {
         if !self.may_move() {
             return Ok(false);
         }
+        self.resume();
         let mut moved = false;
-        loop {
-            if self.st.warps[warp].status == Status::Done {
-                return Ok(moved);
-            }
-            let next = self.step()?;
-            if !next {
-                return Ok(moved);
-            }
+        while self.st.warps[warp].status != Status::Done && self.step()? {
             moved = true;
         }
+        self.pause();
+        Ok(moved)
     }
 
     /// Could what the warp waits for have come?

@@ -13,7 +13,7 @@ use super::touch::Touch;
 use super::value::{Held, Val};
 use super::world::{Stop, World};
 use crate::facts::Facts;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::rc::Rc;
 use warpline_ir::{Completion, Loc, Mask, Memory, Op, Operand, Uniform};
 
@@ -30,9 +30,9 @@ struct Stretch {
 #[derive(Default)]
 pub(super) struct Stretches {
     /// By role and first step.
-    starts: HashMap<(u32, u32), Rc<Stretch>>,
+    starts: FxHashMap<(u32, u32), Rc<Stretch>>,
     /// By the step they start at, the warp, its lanes, and what they read.
-    effects: HashMap<Vec<u64>, Rc<Effect>>,
+    effects: FxHashMap<Vec<u64>, Rc<Effect>>,
 }
 
 /// What a stretch did, from given registers.
@@ -89,9 +89,8 @@ impl World<'_, '_> {
         let known = env.stretches.borrow().effects.get(&key).cloned();
         if let Some(effect) = known {
             self.steps += effect.steps;
-            let warp = &mut self.st.warps[self.cur];
             for (slot, held) in &effect.writes {
-                Rc::make_mut(&mut warp.regs)[*slot as usize] = held.clone();
+                *self.held_at_mut(*slot) = held.clone();
             }
             for (touch, loc) in &effect.touches {
                 self.loc = *loc;
@@ -108,14 +107,14 @@ impl World<'_, '_> {
         let end = self.each(stretch.end, pc);
         let touches = self.kept.take().unwrap_or_default();
         let end = end?;
-        let warp = &self.st.warps[self.cur];
-        let held = |s: u32| (s, warp.regs[s as usize].clone());
+        let live = &program.live[end as usize];
+        let held = |s: u32| live.has(s).then(|| (s, self.held_at(s).clone()));
         let ran = &program.code[pc as usize..end as usize];
         let effect = Effect {
             end,
             steps: self.steps - before,
-            writes: written(env, ran).into_iter().map(held).collect(),
-            touches: together(touches),
+            writes: written(env, ran).into_iter().filter_map(held).collect(),
+            touches: together(env, touches),
         };
         let effects = &mut env.stretches.borrow_mut().effects;
         effects.insert(key, Rc::new(effect));
@@ -173,7 +172,7 @@ impl World<'_, '_> {
         let partly = w.active != Mask::MAX;
         let written = stretch.writes.iter().filter(|_| partly);
         for &s in stretch.reads.iter().chain(written) {
-            let held = &w.regs[s as usize];
+            let held = self.held_at(s);
             match &held.val {
                 Val::Uni(x) => key.extend([u64::from(held.lanes), *x]),
                 Val::Lanes(x) => {
@@ -195,8 +194,7 @@ fn written(env: &Env<'_>, code: &[Code<'_>]) -> Vec<u32> {
     for c in code {
         let Code::Act(a) = c else { continue };
         for r in &a.defs {
-            let s = env.slots[r.index()];
-            if s != u32::MAX && !slots.contains(&s) {
+            if let Some(s) = env.slots.of(*r).filter(|s| !slots.contains(s)) {
                 slots.push(s);
             }
         }
@@ -214,12 +212,14 @@ impl Stretch {
             let Code::Act(a) = c else { continue };
             for o in &a.reads {
                 let Operand::Reg(r) = o else { continue };
-                let s = env.slots[r.index()];
-                if s != u32::MAX && !done.contains(&s) && !reads.contains(&s) {
+                if let Some(s) = env.slots.of(*r)
+                    && !done.contains(&s)
+                    && !reads.contains(&s)
+                {
                     reads.push(s);
                 }
             }
-            done.extend(a.defs.iter().map(|r| env.slots[r.index()]));
+            done.extend(a.defs.iter().filter_map(|&r| env.slots.of(r)));
         }
         Self {
             end: start + len as u32,
@@ -230,7 +230,7 @@ impl Stretch {
 }
 
 /// Accesses of the same kind to the same tile, as one.
-fn together(list: Vec<(Touch, Loc)>) -> Vec<(Touch, Loc)> {
+fn together(env: &Env<'_>, list: Vec<(Touch, Loc)>) -> Vec<(Touch, Loc)> {
     let mut all: Vec<(Touch, Loc)> = Vec::new();
     for (t, loc) in list {
         let same = |o: &Touch| {
@@ -238,7 +238,7 @@ fn together(list: Vec<(Touch, Loc)>) -> Vec<(Touch, Loc)> {
         };
         match all.iter_mut().find(|(o, _)| same(o)) {
             Some((o, _)) => {
-                o.runs = o.runs.and(&t.runs);
+                o.runs = env.runs.and(&o.runs, &t.runs);
                 o.lanes |= t.lanes;
             }
             None => all.push((t, loc)),

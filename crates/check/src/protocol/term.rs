@@ -4,8 +4,10 @@
 //! *term*: the same computation from the same parameters is the same term in
 //! every role, so what is decided of it for one is decided for all.
 
+use rustc_hash::FxHashMap;
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+use std::rc::Rc;
 use warpline_ir::ops::compare::Cmp;
 
 /// A term, by its number in [`Terms`].
@@ -45,11 +47,11 @@ pub(super) enum Node {
     /// A launch parameter, and its least value.
     Param(u32, i64),
     /// A special register, by name.
-    Special(String, i64),
+    Special(Rc<str>, i64),
     /// A value that anything could be: what an atomic or a load gave.
     Fresh(u32, i64),
     /// An op of a kind on operands.
-    Op(u32, Shape, Vec<Arg>),
+    Op(u32, Shape, Rc<[Arg]>),
     /// `a < b`.
     Less(Arg, Arg),
     /// `a == b`.
@@ -89,7 +91,7 @@ pub(super) enum Node {
 #[derive(Default)]
 pub(super) struct Terms {
     nodes: RefCell<Vec<(Node, bool, u32)>>,
-    index: RefCell<HashMap<Node, TermId>>,
+    index: RefCell<FxHashMap<Node, TermId>>,
 }
 
 /// The range of numbers when nothing is known.

@@ -1,5 +1,7 @@
 //! Accesses to shared memory: is each ordered after what it conflicts with?
 
+use super::bits::Bits;
+use super::know::Shared;
 use super::record::{Record, Who};
 use super::rules;
 use super::runs::{ANY_LANE, Run, Runs};
@@ -25,7 +27,8 @@ pub(super) struct Touch {
 
 impl World<'_, '_> {
     /// Judges an access and notes it; gives its record.
-    pub(super) fn touch(&mut self, t: Touch) -> Result<u32, Stop> {
+    pub(super) fn touch(&mut self, mut t: Touch) -> Result<u32, Stop> {
+        t.runs = self.env.runs.hold(&t.runs);
         if let Some(kept) = &mut self.kept {
             kept.push((t.clone(), self.loc));
         }
@@ -38,22 +41,20 @@ impl World<'_, '_> {
         let epoch = warp.epoch;
         let same = |r: &Record| {
             r.who == t.who
-                && r.warp == self.cur as u32
-                && r.write == t.write
-                && r.atomic == t.atomic
-                && (r.cta, r.tile, r.epoch) == (t.cta, t.tile, epoch)
+                && (r.write, r.atomic, r.epoch) == (t.write, t.atomic, epoch)
                 && (t.who == Who::Lanes || r.lanes == t.lanes)
         };
         let found = self
             .st
             .records
-            .of(t.cta, t.tile)
+            .made_in(t.cta, t.tile, self.cur as u32)
             .find(|(_, r)| same(r))
             .map(|r| r.0);
         if let Some(i) = found {
-            let r = self.st.records.get_mut(i);
-            r.runs = r.runs.and(&t.runs);
-            r.lanes |= t.lanes;
+            let runs = &self.st.records.get(i).runs;
+            let runs = self.env.runs.and(runs, &t.runs);
+            self.st.records.widen(i, runs);
+            self.st.records.get_mut(i).lanes |= t.lanes;
             return Ok(i);
         }
         self.trail(What::Touches {
@@ -90,7 +91,7 @@ impl World<'_, '_> {
     /// Records that may have bytes in common with an access.
     fn around(&self, t: &Touch) -> impl Iterator<Item = (u32, &Record)> {
         let tiles = self.env.aliases[t.tile as usize].iter();
-        tiles.flat_map(move |&tile| self.st.records.of(t.cta, tile))
+        tiles.flat_map(move |&tile| self.st.records.near(t.cta, tile, &t.runs))
     }
 
     fn judge(&mut self, t: &Touch) -> Result<(), Stop> {
@@ -102,10 +103,10 @@ impl World<'_, '_> {
             if found.is_some_and(|f| f.0 < r.made) {
                 continue;
             }
-            let hits = (t.write || r.write) && !(t.atomic && r.atomic) && r.runs.is_near(&t.runs);
+            let hits = (t.write || r.write) && !(t.atomic && r.atomic);
             // Most is known to all lanes.
             let fenced = !t.bulk || r.bulk || know.all.fenced.has(i);
-            if !hits || know.all.seen.has(i) && fenced {
+            if !hits || know.all.seen.has(i) && fenced || !self.env.runs.meet(&r.runs, &t.runs) {
                 continue;
             }
             let own = r.warp == me
@@ -153,7 +154,7 @@ impl World<'_, '_> {
         let know = &self.st.warps[self.cur].know;
         let remote = r.warp / self.env.warps != self.cur as u32 / self.env.warps;
         match r.who {
-            _ if know.weak(t.lanes, i) => &rules::SCOPE,
+            _ if remote && know.weak(t.lanes, i) => &rules::SCOPE,
             Who::Store if t.write => &rules::BULK,
             Who::Product if t.write => &rules::RELEASE,
             _ if r.tile != t.tile => &rules::ALIAS,
@@ -226,7 +227,7 @@ impl World<'_, '_> {
         let me = self.cur as u32;
         let mut gone = Vec::new();
         for (i, r) in self.around(t) {
-            if !r.runs.is_near(&t.runs) || t.atomic != r.atomic {
+            if t.atomic != r.atomic {
                 continue;
             }
             let mine = r.warp == me && r.who == t.who;
@@ -235,13 +236,13 @@ impl World<'_, '_> {
                 (_, true) => mine,
                 (false, false) => mine && !r.write,
             };
-            if over {
+            if over && self.env.runs.meet(&r.runs, &t.runs) {
                 gone.push(i);
             }
         }
         for i in gone {
             let r = self.st.records.get_mut(i);
-            r.runs = r.runs.without(&t.runs);
+            r.runs = self.env.runs.without(&r.runs, &t.runs);
             r.live = !r.runs.is_empty();
         }
     }
@@ -279,23 +280,40 @@ impl World<'_, '_> {
         for i in std::mem::take(&mut warp.apart) {
             let r = self.st.records.get_mut(i);
             if r.live && r.warp == self.cur as u32 {
-                r.runs = r.runs.met();
-                warp.know.all.seen.add(i);
+                r.runs = self.env.runs.met(&r.runs);
+                warp.know.all.add(i);
             }
         }
     }
 
-    /// What some lanes hand on: what they know and what they did.
-    pub(super) fn told(&self, lanes: Mask) -> super::know::Shared {
-        let warp = &self.st.warps[self.cur];
-        let mut told = warp.know.told(lanes);
-        for &i in &warp.apart {
+    /// What some lanes did since they last met.
+    fn apart(&self, lanes: Mask) -> impl Iterator<Item = u32> {
+        let apart = self.st.warps[self.cur].apart.iter().copied();
+        apart.filter(move |&i| {
             let r = self.st.records.get(i);
-            if r.live && r.lanes & !lanes == 0 {
-                told.seen.add(i);
+            r.live && r.lanes & !lanes == 0
+        })
+    }
+
+    /// Some lanes hand on what they know and what they did.
+    pub(super) fn tell(&self, lanes: Mask, to: &mut Shared) {
+        for know in self.st.warps[self.cur].know.told(lanes) {
+            to.join(know);
+        }
+        self.apart(lanes).for_each(|i| to.add(i));
+    }
+
+    /// As [`tell`](Self::tell), where the order does not carry the data of some records.
+    pub(super) fn tell_weakly(&self, lanes: Mask, to: &mut Shared, without: &Bits) {
+        for know in self.st.warps[self.cur].know.told(lanes) {
+            to.join_weakly(know, without);
+        }
+        for i in self.apart(lanes) {
+            match without.has(i) {
+                true => to.weak.add(i),
+                false => to.add(i),
             }
         }
-        told
     }
 
     pub(super) fn trail(&mut self, what: What) {

@@ -59,7 +59,11 @@ struct Link {
 
 /// What happened so far, shared between states that have a past in common.
 #[derive(Clone, Default)]
-pub(super) struct Trail(Option<Rc<Link>>);
+pub(super) struct Trail {
+    last: Option<Rc<Link>>,
+    /// Is it of no interest?
+    off: bool,
+}
 
 impl Drop for Link {
     // A long list must not be dropped by recursion.
@@ -75,14 +79,29 @@ impl Drop for Link {
 }
 
 impl Trail {
+    /// Nothing is noted: nobody will ask.
+    pub(super) fn off() -> Self {
+        Self {
+            last: None,
+            off: true,
+        }
+    }
+
+    pub(super) fn is_on(&self) -> bool {
+        !self.off
+    }
+
+    /// Notes what happens, if that is of interest.
     pub(super) fn push(&mut self, step: Step) {
-        let before = self.0.take();
-        self.0 = Some(Rc::new(Link { step, before }));
+        if self.is_on() {
+            let before = self.last.take();
+            self.last = Some(Rc::new(Link { step, before }));
+        }
     }
 
     /// Newest first.
     pub(super) fn back(&self) -> impl Iterator<Item = &Step> {
-        let mut at = self.0.as_deref();
+        let mut at = self.last.as_deref();
         std::iter::from_fn(move || {
             let link = at?;
             at = link.before.as_deref();

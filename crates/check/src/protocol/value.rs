@@ -26,14 +26,17 @@ pub(super) struct Held {
     pub(super) lanes: Mask,
 }
 
-impl Held {
-    pub(super) fn nothing() -> Self {
+impl Default for Held {
+    /// Nothing, in any lane.
+    fn default() -> Self {
         Self {
             val: Val::Opaque,
             lanes: 0,
         }
     }
+}
 
+impl Held {
     /// The value in some lanes.
     pub(super) fn get(&self, lanes: Mask) -> Val {
         if lanes & !self.lanes == 0 {

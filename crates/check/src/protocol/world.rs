@@ -28,6 +28,8 @@ pub(super) struct World<'e, 'k> {
     pub(super) length: Option<super::term::Sym>,
     /// Accesses of a stretch that is run for the first time.
     pub(super) kept: Option<Vec<(super::touch::Touch, Loc)>>,
+    /// Registers that the warp needs only while it runs.
+    pub(super) passing: super::slots::Passing,
     /// Steps walked.
     pub(super) steps: u64,
 }
@@ -44,6 +46,7 @@ impl<'e, 'k> World<'e, 'k> {
             lost: false,
             length: None,
             kept: None,
+            passing: super::slots::Passing::default(),
             steps: 0,
         }
     }
@@ -204,9 +207,7 @@ impl<'e, 'k> World<'e, 'k> {
     /// A record of an engine is known to some lanes.
     pub(super) fn learn(&mut self, lanes: warpline_ir::Mask, records: &[u32]) {
         let know = self.st.warps[self.cur].know.of(lanes);
-        for &i in records {
-            know.seen.add(i);
-        }
+        records.iter().for_each(|&i| know.add(i));
     }
 
     /// Notes that the warp reaches into another CTA.
@@ -224,8 +225,8 @@ impl<'e, 'k> World<'e, 'k> {
         }
         // Its last reach into that CTA stands for those before.
         let me = self.cur as u32;
-        let old = |r: &Record| r.who == Who::Reach && r.warp == me;
-        let list = self.st.records.of(cta, u32::MAX).filter(|(_, r)| old(r));
+        let own = self.st.records.made_in(cta, u32::MAX, me);
+        let list = own.filter(|(_, r)| r.who == Who::Reach);
         for i in list.map(|(i, _)| i).collect::<Vec<_>>() {
             self.st.records.get_mut(i).live = false;
         }

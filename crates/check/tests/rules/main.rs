@@ -2,6 +2,7 @@
 
 mod between;
 mod built;
+mod bytes;
 mod clusters;
 mod convergence;
 mod defined;

@@ -125,12 +125,11 @@ impl Config {
         matches!(self.form, Form::Specialized | Form::ThreeRoles)
     }
 
-    /// Places of the queue: every role can be a ring behind.
+    /// Places of the queue: the last role can be every ring behind the first, and no more.
     pub(super) fn queue_stages(&self) -> u32 {
-        match self.form {
-            Form::Specialized => 2 * self.stages,
-            Form::ThreeRoles => 4 * self.stages,
-            _ => 0,
+        match self.has_queue() {
+            true => self.form.rings() * self.stages,
+            false => 0,
         }
     }
 
