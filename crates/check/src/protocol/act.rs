@@ -15,7 +15,7 @@ use super::value::Val;
 use super::world::{Stop, World};
 use crate::refusal::Side;
 use std::collections::BTreeMap;
-use warpline_ir::{BarRef, Exec, Fence, Machine, Mask, Operand, Scope, Step, Sync, WARP};
+use warpline_ir::{BarRef, Exec, Fence, Lanes, Machine, Mask, Operand, Scope, Step, Sync, WARP};
 
 /// Some lanes at one mbarrier: bar, lanes, arrivals, bytes, bytes by term.
 struct Group {
@@ -146,7 +146,9 @@ impl World<'_, '_> {
             let text = "expects a number of bytes that is not known".to_owned();
             return Err(self.refuse(&rules::UNKNOWN, text));
         }
-        for (lane, at) in self.bars_at(bar, lanes)? {
+        let bars = self.bars_at(bar, lanes)?;
+        for lane in lanes_of(lanes) {
+            let at = bars[lane];
             let g = groups.entry(at).or_insert(Group {
                 bar: at,
                 lanes: 0,
@@ -165,8 +167,8 @@ impl World<'_, '_> {
         Ok(groups.into_values().collect())
     }
 
-    /// The mbarriers that lanes name.
-    fn bars_at(&mut self, bar: &BarRef, lanes: Mask) -> Result<Vec<(usize, usize)>, Stop> {
+    /// The mbarriers that lanes name; for the others, none.
+    fn bars_at(&mut self, bar: &BarRef, lanes: Mask) -> Result<Lanes<usize>, Stop> {
         let ctas = match bar.peer {
             None => [self.st.warps[self.cur].cta.into(); WARP],
             Some(p) => self.known(p, "which CTA it reaches")?,
@@ -174,7 +176,8 @@ impl World<'_, '_> {
         let indices = self.known(bar.index, "which barrier it means")?;
         let b = self.env.kernel.barrier(bar.bar);
         let first = self.env.first_bar[bar.bar.index()];
-        let at = |lane: usize| {
+        let mut at = [usize::MAX; WARP];
+        for lane in lanes_of(lanes) {
             let (cta, index) = (ctas[lane] as u32, indices[lane] as u32);
             if index >= b.len || cta >= self.env.ctas {
                 let text = format!(
@@ -183,14 +186,14 @@ impl World<'_, '_> {
                 );
                 return Err(self.refuse(&rules::BOUNDS, text));
             }
-            Ok((lane, (cta * self.env.bars + first + index) as usize))
-        };
-        lanes_of(lanes).map(at).collect()
+            at[lane] = (cta * self.env.bars + first + index) as usize;
+        }
+        Ok(at)
     }
 
     /// The mbarrier that a lane names.
     pub(super) fn bar_at(&mut self, bar: &BarRef, lane: usize) -> Result<usize, Stop> {
-        Ok(self.bars_at(bar, 1 << lane)?[0].1)
+        Ok(self.bars_at(bar, 1 << lane)?[lane])
     }
 
     /// Refuses an mbarrier whose init these lanes cannot know of.
@@ -296,8 +299,8 @@ impl World<'_, '_> {
                 // A release to the CTA carries no generic accesses to another.
                 match remote && scope == Scope::Cta {
                     true => {
-                        let generic = self.st.records.generic(|_| true);
-                        self.tell_weakly(all, &mut came, &generic);
+                        let generic = self.st.records.generic();
+                        self.tell_weakly(all, &mut came, generic);
                     }
                     false => self.tell(all, &mut came),
                 }
@@ -410,6 +413,7 @@ impl World<'_, '_> {
         b.passed = rest;
         b.phase += 1;
         b.copied = false;
+        b.loads.clear();
         b.arrivals = b.count;
         b.came.phases[bar] = b.phase;
         // Whoever arrives next knows of this phase, and with it of all it handed on.
@@ -460,9 +464,9 @@ impl World<'_, '_> {
         let parities = self.known(parity, "which parity it waits for")?;
         let first = lanes.trailing_zeros() as usize;
         let bars = self.bars_at(bar, lanes)?;
-        let at = bars[0].1;
-        let same = |&(lane, bar): &(usize, usize)| bar == at && parities[lane] == parities[first];
-        if !bars.iter().all(same) {
+        let at = bars[first];
+        let same = |lane: usize| bars[lane] == at && parities[lane] == parities[first];
+        if !lanes_of(lanes).all(same) {
             let text = "has its lanes wait for different barriers at once".to_owned();
             return Err(self.refuse(&rules::UNKNOWN, text));
         }
@@ -496,7 +500,7 @@ impl World<'_, '_> {
         let done = self.st.bars[at].done.clone();
         let know = self.st.warps[self.cur].know.of(lanes);
         if scope == Scope::Cta && self.env.ctas > 1 {
-            let far = self.st.records.generic(|c| c != own as usize);
+            let far = self.st.records.generic_of_others(own);
             know.join_weakly(&done, &far);
         } else {
             know.join(&done);

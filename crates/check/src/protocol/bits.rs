@@ -38,8 +38,13 @@ impl Bits {
         if self.0.len() < other.0.len() {
             self.0.resize(other.0.len(), 0);
         }
-        for (i, (a, b)) in self.0.iter_mut().zip(&other.0).enumerate() {
-            *a |= b & !without.0.get(i).copied().unwrap_or(0);
+        let common = other.0.len().min(without.0.len());
+        let (these, rest) = self.0.split_at_mut(common);
+        for ((a, b), c) in these.iter_mut().zip(&other.0).zip(&without.0) {
+            *a |= b & !c;
+        }
+        for (a, b) in rest.iter_mut().zip(&other.0[common..]) {
+            *a |= b;
         }
     }
 
@@ -66,6 +71,22 @@ impl Bits {
         let common = self.0.len().min(other.0.len());
         let (mine, more) = self.0.split_at(common);
         mine.iter().zip(&other.0).all(|(a, b)| a & !b == 0) && more.iter().all(|&w| w == 0)
+    }
+
+    fn word(&self, i: usize) -> u64 {
+        self.0.get(i).copied().unwrap_or(0)
+    }
+
+    /// Is all of it in one of two other sets?
+    pub(super) fn is_within_either(&self, one: &Bits, two: &Bits) -> bool {
+        let mut words = self.0.iter().enumerate();
+        words.all(|(i, w)| w & !one.word(i) & !two.word(i) == 0)
+    }
+
+    /// Is all that it has in common with one set in another?
+    pub(super) fn common_is_within(&self, with: &Bits, other: &Bits) -> bool {
+        let mut words = self.0.iter().enumerate();
+        words.all(|(i, w)| w & with.word(i) & !other.word(i) == 0)
     }
 
     /// Has it anything in common with another set?

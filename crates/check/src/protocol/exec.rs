@@ -1,5 +1,6 @@
 //! Ops as the walk runs them: what is known is computed, what is not becomes a term.
 
+use super::act::lanes_of;
 use super::code::Act;
 use super::rules;
 use super::state::Env;
@@ -160,8 +161,8 @@ impl World<'_, '_> {
         let Ok(places) = self.resolve_lanes(to, lanes, size as usize) else {
             return;
         };
-        let at = places[0].1;
-        if places.iter().any(|p| p.1 != at) || self.st.warps[self.cur].maybe() {
+        let at = places[lanes.trailing_zeros() as usize];
+        if lanes_of(lanes).any(|l| places[l] != at) || self.st.warps[self.cur].maybe() {
             return;
         }
         for (i, &o) in src.iter().enumerate() {

@@ -4,6 +4,7 @@
 
 use super::canon::first_rounds;
 use super::code::Waiters;
+use super::know::Shared;
 use super::state::{Status, Warp};
 use super::term::{Arg, Node, Sym, TermId};
 use super::value::{Held, Val};
@@ -26,13 +27,52 @@ impl World<'_, '_> {
                 know.join(&w.know.all);
             }
         }
-        if !together {
-            self.drop_told();
+        match together {
+            true => self.drop_phases(),
+            false => self.drop_told(),
         }
         self.settle();
         self.drop_records();
         self.shorten();
         self.forget_decisions();
+    }
+
+    /// Forgets that the phase before the last of a barrier is complete, but for those who wait for
+    /// it themselves by its parity: for others that is soon long ago, and no better than nothing.
+    fn drop_phases(&mut self) {
+        let mut complete = super::merge::complete(&self.st);
+        // That the cluster has met at all is never long ago.
+        complete.pop();
+        let arrays: Vec<usize> = (0..self.env.bars)
+            .map(|b| self.env.array_of(b as usize))
+            .collect();
+        let each = self.env.bars as usize;
+        let drop = |know: &mut Shared, waits: &dyn Fn(usize) -> bool| {
+            let late = |&i: &usize| know.phases[i] + 1 == complete[i] && !waits(i);
+            let late: Vec<usize> = (0..complete.len()).filter(late).collect();
+            for i in late {
+                know.phases[i] -= 1;
+            }
+        };
+        for w in &mut self.st.warps {
+            let (cta, role) = (w.cta as usize, w.role as usize);
+            let who = |i: usize| match (cta * each..(cta + 1) * each).contains(&i) {
+                true => self.env.waits[role][arrays[i % each]],
+                false => Waiters::Nobody,
+            };
+            drop(&mut w.know.all, &|i| who(i) == Waiters::All);
+            if let Some((_, know)) = &mut w.know.some {
+                drop(know, &|i| who(i) != Waiters::Nobody);
+            }
+        }
+        for b in &mut self.st.bars {
+            drop(&mut b.came, &|_| false);
+            drop(&mut b.done, &|_| false);
+        }
+        for m in &mut self.st.meetings {
+            drop(&mut m.know, &|_| false);
+            drop(&mut m.done, &|_| false);
+        }
     }
 
     /// Forgets what barriers handed on to all who wait for them.

@@ -57,11 +57,24 @@ impl Know {
 
     /// Does another know all of it?
     fn is_within(&self, other: &Know) -> bool {
-        let phases = self.phases.iter().zip(&other.phases);
-        phases.fold(true, |all, (a, b)| all & (a <= b))
-            && self.seen.is_within(&other.seen)
+        self.seen.is_within(&other.seen)
             && self.fenced.is_within(&other.fenced)
             && self.weak.is_within(&other.weak)
+            && self.phases_are_within(other)
+    }
+
+    /// Does another know all of it, as far as an order carries it that leaves out some records?
+    fn is_within_weakly(&self, other: &Know, without: &Bits) -> bool {
+        self.seen.is_within_either(&other.seen, without)
+            && self.fenced.is_within_either(&other.fenced, without)
+            && self.weak.is_within(&other.weak)
+            && self.seen.common_is_within(without, &other.weak)
+            && self.phases_are_within(other)
+    }
+
+    fn phases_are_within(&self, other: &Know) -> bool {
+        let phases = self.phases.iter().zip(&other.phases);
+        phases.fold(0, |more, (a, b)| more | u32::from(a > b)) == 0
     }
 
     fn sets(&self) -> [&Bits; 3] {
@@ -95,6 +108,9 @@ impl Shared {
 
     /// As [`join`](Self::join), where the order does not carry the data of some records.
     pub(super) fn join_weakly(&mut self, other: &Shared, without: &Bits) {
+        if other.is_within_weakly(self, without) {
+            return;
+        }
         match other.seen.meets(without) || other.fenced.meets(without) {
             true => Know::join_weakly(self, other, without),
             false => self.join(other),

@@ -51,7 +51,9 @@ impl World<'_, '_> {
             }
             return Ok(vec![(peer, runs)]);
         }
-        for (lane, at) in self.resolve_lanes(p, lanes, width)? {
+        let places = self.resolve_lanes(p, lanes, width)?;
+        for lane in lanes_of(lanes) {
+            let at = places[lane];
             let run = Run {
                 lo: at.byte,
                 hi: at.byte + width as u32,
@@ -65,13 +67,13 @@ impl World<'_, '_> {
         Ok(by_cta)
     }
 
-    /// Where each of some lanes reaches.
+    /// Where each of some lanes reaches; the others are nowhere.
     pub(super) fn resolve_lanes(
         &mut self,
         place: &Place,
         lanes: Mask,
         len: usize,
-    ) -> Result<Vec<(usize, SharedAt)>, Fault> {
+    ) -> Result<Lanes<SharedAt>, Fault> {
         let (ranks, stages) = (self.ranks(place.peer)?, self.stages(place.stage)?);
         let bytes = self.val(place.byte).numbers();
         self.lost |= bytes.is_none();
@@ -79,7 +81,8 @@ impl World<'_, '_> {
         let t = self.env.kernel.tile(place.tile);
         let end = u64::from(t.layout.rows * t.layout.row_bytes());
         let len = if self.length.is_some() { 1 } else { len as u64 };
-        let at = |lane: usize| {
+        let mut at = [SharedAt { cta: 0, byte: 0 }; WARP];
+        for lane in lanes_of(lanes) {
             let cta = self.rank(ranks[lane])?;
             let base = self.stage(place.tile, stages[lane])?;
             let byte = bytes[lane] + u64::from(place.offset);
@@ -93,9 +96,9 @@ impl World<'_, '_> {
                 ));
             }
             let byte = base + byte as u32;
-            Ok((lane, SharedAt { cta, byte }))
-        };
-        lanes_of(lanes).map(at).collect()
+            at[lane] = SharedAt { cta, byte };
+        }
+        Ok(at)
     }
 
     fn generic(
@@ -229,8 +232,7 @@ impl World<'_, '_> {
                 self.in_phase(at, issuer, "sends bytes to")?;
                 let mut came = self.take_came(at);
                 // They show that all before is over, but not what was written.
-                let written = self.st.records.written().clone();
-                self.tell_weakly(issuer, &mut came, &written);
+                self.tell_weakly(issuer, &mut came, self.st.records.written());
                 records.iter().for_each(|&i| came.add(i));
                 let (tile, byte) = records
                     .iter()
@@ -442,7 +444,8 @@ impl Machine for World<'_, '_> {
         }
         // A word that all lanes read and that is followed.
         let mut found = None;
-        for (_, at) in self.resolve_lanes(p, lanes, width)? {
+        let places = self.resolve_lanes(p, lanes, width)?;
+        for at in lanes_of(lanes).map(|l| places[l]) {
             let word = self.st.words.get(&(at.cta, at.byte)).cloned();
             match (&found, word) {
                 (_, None) => return Ok(out),
@@ -485,8 +488,7 @@ impl Machine for World<'_, '_> {
     }
 
     fn resolve(&mut self, place: &Place, lane: usize, len: usize) -> Result<SharedAt, Fault> {
-        let all = self.resolve_lanes(place, 1 << lane, len)?;
-        Ok(all[0].1)
+        Ok(self.resolve_lanes(place, 1 << lane, len)?[lane])
     }
 
     fn resolve_view(&mut self, view: &View, lane: usize) -> Result<SharedAt, Fault> {

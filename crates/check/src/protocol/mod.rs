@@ -175,6 +175,7 @@ fn start(env: &Env<'_>) -> State {
         made: Loc::default(),
         came: env.nothing.clone(),
         done: env.nothing.clone(),
+        loads: Vec::new(),
         passed: Vec::new(),
     };
     let meeting = || Meeting {

@@ -93,8 +93,9 @@ pub(super) struct Records {
     by_warp: Vec<Vec<(u32, (u32, u32))>>,
     /// Lanes' own asynchronous copies.
     copies: Vec<u32>,
-    /// By CTA that made them: generic accesses.
-    generic: Vec<Bits>,
+    /// Generic accesses: all, and by CTA that made them.
+    generic: Bits,
+    generic_of: Vec<Bits>,
     /// Generic accesses that write.
     written: Bits,
 }
@@ -166,13 +167,18 @@ impl Records {
         r.runs = runs;
     }
 
-    /// Generic accesses made by a CTA, or by all others.
-    pub(super) fn generic(&self, keep: impl Fn(usize) -> bool) -> Bits {
-        let mut bits = Bits::default();
-        for (_, made) in self.generic.iter().enumerate().filter(|(c, _)| keep(*c)) {
-            bits.join(made);
+    /// Generic accesses.
+    pub(super) fn generic(&self) -> &Bits {
+        &self.generic
+    }
+
+    /// Generic accesses made by other CTAs.
+    pub(super) fn generic_of_others(&self, cta: u32) -> Bits {
+        let mut others = self.generic.clone();
+        if let Some(own) = self.generic_of.get(cta as usize) {
+            others.clear(own);
         }
-        bits
+        others
     }
 
     /// Generic accesses that write.
@@ -198,11 +204,12 @@ impl Records {
         }
         self.by_warp[warp].push((i, place));
         let maker = maker as usize;
-        if self.generic.len() <= maker {
-            self.generic.resize(maker + 1, Bits::default());
+        if self.generic_of.len() <= maker {
+            self.generic_of.resize(maker + 1, Bits::default());
         }
         if generic {
-            self.generic[maker].add(i);
+            self.generic.add(i);
+            self.generic_of[maker].add(i);
         }
         if generic && write {
             self.written.add(i);
@@ -246,7 +253,8 @@ impl Records {
             list.retain(|r| !dead.has(r.0));
         }
         self.copies.retain(|&i| !dead.has(i));
-        self.generic.iter_mut().for_each(|g| g.clear(&dead));
+        self.generic.clear(&dead);
+        self.generic_of.iter_mut().for_each(|g| g.clear(&dead));
         self.written.clear(&dead);
         dead
     }

@@ -183,7 +183,8 @@ impl Pairs {
     pub(super) fn hold(&self, runs: &Runs) -> Runs {
         let mut held = self.held.borrow_mut();
         let list = held.entry(runs.number()).or_default();
-        let same = |r: &&Runs| r.shared.list == runs.shared.list;
+        let same =
+            |r: &&Runs| Rc::ptr_eq(&r.shared, &runs.shared) || r.shared.list == runs.shared.list;
         if let Some(known) = list.iter().find(same) {
             return known.clone();
         }

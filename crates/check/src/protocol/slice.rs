@@ -353,6 +353,15 @@ pub(super) fn tile_of(t: &Touch) -> Option<TileId> {
     }
 }
 
+/// The CTA that an access to shared memory names.
+pub(super) fn peer_of(t: &Touch) -> Option<Operand> {
+    match t.memory {
+        Memory::At(At::Shared(p), _) | Memory::Run(p, _) | Memory::Rows(p, _) => p.peer,
+        Memory::View(v) => v.peer,
+        _ => None,
+    }
+}
+
 /// The words an op stores.
 pub(super) fn stored(op: &Op) -> impl Iterator<Item = Operand> {
     let words: &[Operand] = match op {

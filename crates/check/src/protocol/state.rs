@@ -178,6 +178,8 @@ pub(super) struct Bar {
     pub(super) made: Loc,
     pub(super) came: Shared,
     pub(super) done: Shared,
+    /// Copies that it counts in the current phase.
+    pub(super) loads: Vec<u32>,
     /// Waits that saw a phase complete: their records, and the phase.
     pub(super) passed: Vec<(u32, i64)>,
 }

@@ -24,6 +24,8 @@ struct Stretch {
     /// Slots that are read before they are written.
     reads: Vec<u32>,
     writes: Vec<u32>,
+    /// Does it name CTAs? If not, it does the same in each.
+    far: bool,
 }
 
 /// What is known of stretches so far.
@@ -31,7 +33,8 @@ struct Stretch {
 pub(super) struct Stretches {
     /// By role and first step.
     starts: FxHashMap<(u32, u32), Rc<Stretch>>,
-    /// By the step they start at, the warp, its lanes, and what they read.
+    /// By the step they start at, the warp (of any CTA, if they name none), its lanes, and what
+    /// they read.
     effects: FxHashMap<Vec<u64>, Rc<Effect>>,
 }
 
@@ -40,6 +43,7 @@ struct Effect {
     end: u32,
     steps: u64,
     writes: Vec<(u32, Held)>,
+    /// Where the stretch names no CTA, these are in the one that runs it.
     touches: Vec<(Touch, Loc)>,
 }
 
@@ -92,11 +96,14 @@ impl World<'_, '_> {
             for (slot, held) in &effect.writes {
                 *self.held_at_mut(*slot) = held.clone();
             }
+            let own = self.st.warps[self.cur].cta;
             for (touch, loc) in &effect.touches {
                 self.loc = *loc;
-                self.reach(touch.lanes, touch.cta)?;
-                let i = self.touch(touch.clone())?;
-                if touch.who == Who::Product {
+                let cta = if stretch.far { touch.cta } else { own };
+                self.reach(touch.lanes, cta)?;
+                let touch = touch.clone();
+                let (who, i) = (touch.who, self.touch(Touch { cta, ..touch })?);
+                if who == Who::Product {
                     self.open(&[i]);
                 }
             }
@@ -165,7 +172,12 @@ impl World<'_, '_> {
         let w = &self.st.warps[self.cur];
         let mut key = vec![
             u64::from(w.role) << 32 | u64::from(pc),
-            (self.cur as u64) << 32 | u64::from(w.active),
+            u64::from(if stretch.far {
+                self.cur as u32
+            } else {
+                w.index
+            }) << 32
+                | u64::from(w.active),
             u64::from(w.maybe()),
         ];
         // Of registers that are written in some lanes the others stay.
@@ -221,10 +233,16 @@ impl Stretch {
             }
             done.extend(a.defs.iter().filter_map(|&r| env.slots.of(r)));
         }
+        let far = |c: &Code<'_>| {
+            let Code::Act(a) = c else { return false };
+            let touches = Facts::of(a.op).touches;
+            touches.iter().any(|t| super::slice::peer_of(t).is_some())
+        };
         Self {
             end: start + len as u32,
             reads,
             writes: written(env, code),
+            far: code.iter().any(far),
         }
     }
 }

@@ -37,19 +37,8 @@ impl World<'_, '_> {
         }
         self.judge(&t)?;
         self.supersede(&t);
-        let warp = &self.st.warps[self.cur];
-        let epoch = warp.epoch;
-        let same = |r: &Record| {
-            r.who == t.who
-                && (r.write, r.atomic, r.epoch) == (t.write, t.atomic, epoch)
-                && (t.who == Who::Lanes || r.lanes == t.lanes)
-        };
-        let found = self
-            .st
-            .records
-            .made_in(t.cta, t.tile, self.cur as u32)
-            .find(|(_, r)| same(r))
-            .map(|r| r.0);
+        let epoch = self.st.warps[self.cur].epoch;
+        let found = self.same(&t, epoch);
         if let Some(i) = found {
             let runs = &self.st.records.get(i).runs;
             let runs = self.env.runs.and(runs, &t.runs);
@@ -82,10 +71,32 @@ impl World<'_, '_> {
             },
             self.cur as u32 / self.env.warps,
         );
-        if t.who == Who::Lanes {
-            self.st.warps[self.cur].apart.push(i);
+        match t.who {
+            Who::Lanes => self.st.warps[self.cur].apart.push(i),
+            Who::Load { bar, .. } => self.st.bars[bar as usize].loads.push(i),
+            _ => {}
         }
         Ok(i)
+    }
+
+    /// A record that an access is added to: nobody knows of the one without the other.
+    fn same(&self, t: &Touch, epoch: u32) -> Option<u32> {
+        let kind =
+            |r: &Record| (r.who, r.write, r.atomic, r.bulk) == (t.who, t.write, t.atomic, t.bulk);
+        // Whoever copies: a phase counts the bytes of all. Only who is told of it wants to know.
+        if let Who::Load { bar, .. } = t.who
+            && !self.st.trail.is_on()
+        {
+            let mut loads = self.st.bars[bar as usize].loads.iter().copied();
+            return loads.find(|&i| {
+                let r = self.st.records.get(i);
+                r.live && kind(r) && (r.cta, r.tile) == (t.cta, t.tile)
+            });
+        }
+        let same =
+            |r: &Record| kind(r) && r.epoch == epoch && (t.who == Who::Lanes || r.lanes == t.lanes);
+        let mut own = self.st.records.made_in(t.cta, t.tile, self.cur as u32);
+        own.find(|(_, r)| same(r)).map(|r| r.0)
     }
 
     /// Records that may have bytes in common with an access.

@@ -69,6 +69,8 @@ pub(super) fn cases<K: RowOp>() -> Vec<Case<Problem<K::Options>, Choice>> {
                 threads: Some(64),
                 block: Some(2),
                 cluster: Some(cluster),
+                // Three show what eight do, and large clusters are long to run.
+                stages: (f.rings() > 0 && f != Form::DoubleBuffer && cluster > 2).then_some(3),
                 ctas: Some(2 * cluster),
                 ..form(f)
             };
@@ -79,6 +81,7 @@ pub(super) fn cases<K: RowOp>() -> Vec<Case<Problem<K::Options>, Choice>> {
         cluster: Some(16),
         block: Some(2),
         threads: Some(32),
+        stages: Some(3),
         ..form(Form::Specialized)
     };
     add(3, 4096, Float::Bf16, sixteen);
