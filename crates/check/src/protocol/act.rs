@@ -254,6 +254,7 @@ impl World<'_, '_> {
                 self.st.records.get_mut(init).live = false;
             }
             (b.count, b.phase) = (0, FIRST);
+            b.loads.clear();
             let nothing = &self.env.nothing;
             (b.came, b.done) = (nothing.clone(), nothing.clone());
             let passed = std::mem::take(&mut b.passed);
