@@ -167,12 +167,17 @@ impl World<'_, '_> {
         Ok(groups.into_values().collect())
     }
 
+    /// The CTAs that lanes reach.
+    pub(super) fn ctas(&mut self, peer: Option<Operand>) -> Result<Lanes<u64>, Stop> {
+        match peer {
+            None => Ok([self.st.warps[self.cur].cta.into(); WARP]),
+            Some(p) => self.known(p, "which CTA it reaches"),
+        }
+    }
+
     /// The mbarriers that lanes name; for the others, none.
     fn bars_at(&mut self, bar: &BarRef, lanes: Mask) -> Result<Lanes<usize>, Stop> {
-        let ctas = match bar.peer {
-            None => [self.st.warps[self.cur].cta.into(); WARP],
-            Some(p) => self.known(p, "which CTA it reaches")?,
-        };
+        let ctas = self.ctas(bar.peer)?;
         let indices = self.known(bar.index, "which barrier it means")?;
         let b = self.env.kernel.barrier(bar.bar);
         let first = self.env.first_bar[bar.bar.index()];

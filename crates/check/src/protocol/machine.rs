@@ -27,13 +27,8 @@ impl World<'_, '_> {
         let unknown = self.val(p.byte).numbers().is_none();
         let mut by_cta: Vec<(u32, Vec<Run>)> = Vec::new();
         if unknown {
-            let peer = match p.peer {
-                None => self.st.warps[self.cur].cta,
-                Some(o) => {
-                    let ranks = self.known(o, "which CTA it reaches");
-                    ranks.map_err(|s| self.fault(s))?[lanes.trailing_zeros() as usize] as u32
-                }
-            };
+            let rank = self.ranks(p.peer)?[lanes.trailing_zeros() as usize];
+            let peer = self.rank(rank)?;
             // Anywhere in the stages they name.
             let each = self.env.kernel.tile(p.tile).layout.stage_bytes();
             let mut runs = Vec::new();
@@ -302,12 +297,7 @@ impl World<'_, '_> {
 
     /// The CTAs that lanes reach.
     fn ranks(&mut self, peer: Option<Operand>) -> Result<Lanes<u64>, Fault> {
-        let own = self.st.warps[self.cur].cta;
-        let ranks = match peer {
-            None => Ok([own.into(); WARP]),
-            Some(p) => self.known(p, "which CTA it reaches"),
-        };
-        ranks.map_err(|s| self.fault(s))
+        self.ctas(peer).map_err(|s| self.fault(s))
     }
 
     fn rank(&self, rank: u64) -> Result<u32, Fault> {

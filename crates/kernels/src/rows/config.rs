@@ -34,6 +34,11 @@ impl Form {
         }
     }
 
+    /// Are blocks of rows taken from a queue?
+    pub(super) fn has_queue(self) -> bool {
+        matches!(self, Form::Specialized | Form::ThreeRoles)
+    }
+
     /// Does it bring rows to shared memory?
     pub(super) fn has_ring(self) -> bool {
         self.rings() > 0
@@ -120,14 +125,9 @@ pub struct Config {
 }
 
 impl Config {
-    /// Are blocks of rows taken from a queue?
-    pub(super) fn has_queue(&self) -> bool {
-        matches!(self.form, Form::Specialized | Form::ThreeRoles)
-    }
-
     /// Places of the queue: the last role can be every ring behind the first, and no more.
     pub(super) fn queue_stages(&self) -> u32 {
-        match self.has_queue() {
+        match self.form.has_queue() {
             true => self.form.rings() * self.stages,
             false => 0,
         }

@@ -106,13 +106,13 @@ impl<K: RowOp> Family for Rows<K> {
                 .into_iter()
                 .map(|(_, x)| PlanArg::Scalar(Type::F32, u64::from(x.to_bits()))),
         );
-        if c.has_queue() {
+        if c.form.has_queue() {
             args.push(PlanArg::Pointer(Buffer::Workspace, 0));
         }
         Ok(Plan {
             steps: vec![Step::new(kernel, [c.ctas, 1, 1], args)],
             // The queue's two words.
-            workspace: if c.has_queue() { 8 } else { 0 },
+            workspace: if c.form.has_queue() { 8 } else { 0 },
         })
     }
 

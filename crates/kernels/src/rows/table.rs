@@ -70,7 +70,7 @@ pub(super) fn cases<K: RowOp>() -> Vec<Case<Problem<K::Options>, Choice>> {
                 block: Some(2),
                 cluster: Some(cluster),
                 // Three show what eight do, and large clusters are long to run.
-                stages: (f.rings() > 0 && f != Form::DoubleBuffer && cluster > 2).then_some(3),
+                stages: (f.has_queue() && cluster > 2).then_some(3),
                 ctas: Some(2 * cluster),
                 ..form(f)
             };
