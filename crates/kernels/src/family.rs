@@ -4,6 +4,7 @@
 //! [`AnyWork`] are the same without the types, for code that iterates.
 
 use crate::error::FamilyError;
+use crate::op::{AnyOp, Measured, Op};
 use crate::plan::Plan;
 use crate::tensor::{HostTensor, TensorSpec};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
@@ -84,6 +85,14 @@ pub trait Family: Send + Sync + 'static {
     fn period(_: &Self::Problem) -> Option<Period<Self::Problem>> {
         None
     }
+    /// The functions that it serves: in Python, in torch, from Rust. Its
+    /// problems are measured as calls of the first.
+    fn ops() -> Vec<Op<Self>>
+    where
+        Self: Sized,
+    {
+        Vec::new()
+    }
 }
 
 /// How a large problem repeats a small one of the same class.
@@ -142,6 +151,10 @@ pub trait AnyFamily: Send + Sync {
     fn suites(&self) -> Vec<&'static str>;
     /// What it is measured at in a suite, with the configs it chooses itself.
     fn bench(&self, suite: &str, target: &Target) -> Result<Vec<Box<dyn AnyWork>>, FamilyError>;
+    /// See [`Family::ops`].
+    fn ops(&self) -> Vec<AnyOp>;
+    /// What it is measured at in every suite, as calls of its first op.
+    fn calls(&self, target: &Target) -> Result<Vec<Measured>, FamilyError>;
 }
 
 /// A problem with its config, without its types: something to run.
@@ -330,6 +343,25 @@ impl<F: Family> AnyFamily for F {
                 Ok(Box::new(work) as Box<dyn AnyWork>)
             })
             .collect()
+    }
+    fn ops(&self) -> Vec<AnyOp> {
+        F::ops().into_iter().map(AnyOp::new).collect()
+    }
+    fn calls(&self, target: &Target) -> Result<Vec<Measured>, FamilyError> {
+        let Some(op) = F::ops().into_iter().next() else {
+            return Ok(Vec::new());
+        };
+        let call = |(suite, problem): (&'static str, F::Problem)| {
+            let args = (op.args)(&problem);
+            let work = Work::<F>::new(problem, &F::Choice::default(), target)?;
+            Ok(Measured {
+                suite,
+                op: op.signature.name,
+                args,
+                work: Box::new(work),
+            })
+        };
+        F::bench().into_iter().map(call).collect()
     }
 }
 

@@ -22,6 +22,11 @@ impl Float {
     /// Every one.
     pub const ALL: [Self; 3] = [Self::F32, Self::F16, Self::Bf16];
 
+    /// The one whose elements are of that type, if there is one.
+    pub fn of(dtype: DType) -> Option<Self> {
+        Self::ALL.into_iter().find(|float| float.dtype() == dtype)
+    }
+
     /// As an element in memory.
     pub fn dtype(self) -> DType {
         match self {

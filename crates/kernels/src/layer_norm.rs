@@ -1,6 +1,7 @@
 //! `y = (x - mean) / √(variance + eps) · weight + bias` over each row.
 
 use crate::error::FamilyError;
+use crate::op::{Call, Param};
 use crate::rows::{Given, Held, Lanes, RowOp, Rows, Stat, positive_eps};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
@@ -49,6 +50,35 @@ impl RowOp for Op {
     const SYMMETRIC: bool = false;
     const FLOPS: f64 = 8.0;
     type Options = Options;
+    const OP: &'static str = "layer_norm";
+    const PARAMS: &'static [Param] = &[
+        Param::optional(
+            "weight",
+            "Scales each column: of the type and length of a row.",
+        ),
+        Param::optional(
+            "bias",
+            "Added to each column: as the weight, and only with one.",
+        ),
+        Param::number("eps", 1e-5, "Added to the variance."),
+    ];
+    const EXAMPLE: &'static str = "\
+>>> x = np.array([[1.0, 3.0]], dtype=np.float32)
+>>> warpline.layer_norm(x, eps=0.0)
+array([[-1.,  1.]], dtype=float32)";
+
+    fn asked(call: &Call<'_>) -> Result<Options, FamilyError> {
+        let affine = match (call.optional("weight"), call.optional("bias")) {
+            (None, None) => Affine::None,
+            (Some(_), None) => Affine::Weight,
+            (Some(_), Some(_)) => Affine::WeightBias,
+            (None, Some(_)) => {
+                return call.refuse("a bias comes with a weight, and none was given".into());
+            }
+        };
+        let eps = call.number("eps")?;
+        Ok(Options { eps, affine })
+    }
 
     fn default_options() -> Options {
         Options {

@@ -2,7 +2,7 @@
 //!
 //! A [`Family`] states its problem (class and extents), its configs, the
 //! [`Plan`] of kernels that solves it, its cost, a float64 reference and its
-//! test table. The command line, the tests, the tuner and the Python package
+//! test table, and its [ops](op). The command line, the tests, the tuner and the Python package
 //! iterate over the registry and know no family by name.
 
 pub mod error;
@@ -10,6 +10,7 @@ pub mod family;
 pub mod float;
 pub mod layer_norm;
 pub mod numbers;
+pub mod op;
 pub mod plan;
 pub mod rms_norm;
 pub mod rows;
@@ -21,6 +22,7 @@ pub mod vector_add;
 pub use error::FamilyError;
 pub use family::{AnyFamily, AnyWork, Case, Cost, Family, Period, Place, Work};
 pub use float::Float;
+pub use op::{AnyOp, Op, ops};
 pub use plan::{Bound, Buffer, Plan, PlanArg, Step};
 pub use tensor::{HostTensor, TensorSpec, UNTOUCHED};
 

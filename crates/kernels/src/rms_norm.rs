@@ -1,6 +1,7 @@
 //! `y = x / √(mean of x² + eps) · weight` over each row.
 
 use crate::error::FamilyError;
+use crate::op::{Call, Param};
 use crate::rows::{Given, Held, Lanes, RowOp, Rows, Stat, positive_eps};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
@@ -42,6 +43,27 @@ impl RowOp for Op {
     const SYMMETRIC: bool = true;
     const FLOPS: f64 = 4.0;
     type Options = Options;
+    const OP: &'static str = "rms_norm";
+    const PARAMS: &'static [Param] = &[
+        Param::optional(
+            "weight",
+            "Scales each column: of the type and length of a row.",
+        ),
+        Param::number("eps", 1e-6, "Added to the mean of squares."),
+    ];
+    const EXAMPLE: &'static str = "\
+>>> x = np.array([[3.0, 4.0]], dtype=np.float32)
+>>> (warpline.rms_norm(x) * 12.5**0.5).round(4)
+array([[3., 4.]], dtype=float32)";
+
+    fn asked(call: &Call<'_>) -> Result<Options, FamilyError> {
+        let affine = match call.optional("weight") {
+            None => Affine::None,
+            Some(_) => Affine::Weight,
+        };
+        let eps = call.number("eps")?;
+        Ok(Options { eps, affine })
+    }
 
     fn default_options() -> Options {
         Options {

@@ -1,6 +1,7 @@
 //! `y = softmax(x)` over each row, by one exponential for each element.
 
 use crate::error::FamilyError;
+use crate::op::{Call, Param};
 use crate::rows::{Given, Held, Lanes, RowOp, Rows, Stat};
 use clap::Args;
 use serde::Serialize;
@@ -29,6 +30,28 @@ impl RowOp for Op {
     const SYMMETRIC: bool = true;
     const FLOPS: f64 = 5.0;
     type Options = Options;
+    const OP: &'static str = "softmax";
+    const PARAMS: &'static [Param] = &[Param::integer(
+        "dim",
+        -1,
+        "The dimension that is summed over: the last one.",
+    )];
+    const EXAMPLE: &'static str = "\
+>>> x = np.array([[0.0, np.log(3.0)]], dtype=np.float32)
+>>> warpline.softmax(x).round(6)
+array([[0.25, 0.75]], dtype=float32)";
+
+    fn asked(call: &Call<'_>) -> Result<Options, FamilyError> {
+        let (dim, rank) = (call.integer("dim")?, call.tensor("x")?.shape.len() as i64);
+        match dim {
+            -1 => Ok(Options {}),
+            n if n == rank - 1 => Ok(Options {}),
+            n => call.refuse(format!(
+                "dim is the last dimension (-1 or {}), not {n}",
+                rank - 1
+            )),
+        }
+    }
 
     fn default_options() -> Options {
         Options {}

@@ -4,6 +4,8 @@ use crate::error::FamilyError;
 use crate::family::{Case, Cost, Family, Period, Place};
 pub use crate::float::Float;
 use crate::numbers::{Random, half_ulp};
+use crate::op::layout::walk;
+use crate::op::{Call, Op, Output, Param, Side, Signature, TensorView};
 use crate::plan::{Buffer, Plan, PlanArg, Step};
 use crate::tensor::{HostTensor, TensorSpec};
 use clap::{Args, ValueEnum};
@@ -34,10 +36,19 @@ pub struct Problem {
 pub enum Form {
     /// Every thread loads, adds and stores
     GridStride,
+    /// The same, one element at a time: for vectors that do not start on 16 bytes
+    Elements,
     /// Every warp waits for bulk copies one tile ahead, adds and stores
     DoubleBuffer,
     /// loader → compute → storer, through two rings
     Specialized,
+}
+
+impl Form {
+    /// Does it bring tiles to shared memory?
+    fn has_rings(self) -> bool {
+        matches!(self, Form::DoubleBuffer | Form::Specialized)
+    }
 }
 
 /// What the caller fixes of the config.
@@ -92,7 +103,7 @@ impl Config {
     /// Shared memory the rings need: tiles, and a full and an empty mbarrier per slot.
     fn shared_bytes(&self) -> u64 {
         let (tiles, rings) = match self.form {
-            Form::GridStride => (0, 0),
+            Form::GridStride | Form::Elements => (0, 0),
             Form::DoubleBuffer => (2, 1),
             Form::Specialized => (3, 2),
         };
@@ -137,10 +148,15 @@ impl Family for VectorAdd {
         });
         let refuse = |text: String| Err(FamilyError::Config(text));
         let stages = match (form, choice.stages) {
-            (Form::GridStride, None) => 1,
-            (Form::GridStride, Some(s)) => {
+            (Form::GridStride | Form::Elements, None) => 1,
+            (Form::GridStride | Form::Elements, Some(s)) => {
+                let form = if form == Form::Elements {
+                    "elements"
+                } else {
+                    "grid-stride"
+                };
                 return refuse(format!(
-                    "form grid-stride has no ring, so --stages {s} has no meaning: choose --form specialized"
+                    "form {form} has no ring, so --stages {s} has no meaning: choose --form specialized"
                 ));
             }
             (Form::DoubleBuffer, None | Some(2)) => 2,
@@ -153,18 +169,14 @@ impl Family for VectorAdd {
             }
             (Form::Specialized, Some(s)) => s,
         };
-        let warps = choice
-            .warps
-            .unwrap_or(if form == Form::GridStride { 4 } else { 8 });
+        let warps = choice.warps.unwrap_or(if form.has_rings() { 8 } else { 4 });
         let most = if form == Form::Specialized { 30 } else { 32 };
         if warps == 0 || warps > most {
             return refuse(format!("1 to {most} warps can add, not {warps}"));
         }
         let unit = warps * 32 * VECTOR;
-        let tile = choice.tile.unwrap_or(match form {
-            Form::GridStride => unit,
-            _ => 4 * unit,
-        });
+        let usual = if form.has_rings() { 4 * unit } else { unit };
+        let tile = choice.tile.unwrap_or(usual);
         if tile == 0 || !tile.is_multiple_of(unit) || !(tile / unit).is_power_of_two() {
             return refuse(format!(
                 "a tile is 1, 2, 4, … times {unit} bytes (16 per thread of {warps} warps), not {tile}"
@@ -191,11 +203,11 @@ impl Family for VectorAdd {
         }
         let bytes = p.n.saturating_mul(p.dtype.dtype().bytes() as u64);
         let tiles = bytes.div_ceil(u64::from(tile)).clamp(1, 1 << 30);
-        let full = match form {
+        let full = match form.has_rings() {
             // A CTA of its own for each tile: the hardware deals them out in
             // order and evens out the SMs, which a grid that stays does not.
-            Form::GridStride => tiles,
-            _ => {
+            false => tiles,
+            true => {
                 let per_sm = (have / needed.max(1)).clamp(1, 4) as u32;
                 u64::from(target.sms * per_sm.min(64 / warps.max(1)).max(1))
             }
@@ -295,6 +307,7 @@ impl Family for VectorAdd {
         let tile = 2048; // bytes, of one warp
         for (form, stages) in [
             (Form::GridStride, None),
+            (Form::Elements, None),
             (Form::DoubleBuffer, None),
             (Form::Specialized, Some(1)),
             (Form::Specialized, Some(3)),
@@ -334,6 +347,31 @@ impl Family for VectorAdd {
         vec![("memory", problem)]
     }
 
+    fn ops() -> Vec<Op<Self>> {
+        vec![Op {
+            signature: Signature {
+                name: "add",
+                about: Self::ABOUT,
+                params: vec![
+                    Param::tensor("a", "The first summand: f32, f16 or bf16, without gaps."),
+                    Param::tensor("b", "The second, of the same type, shape and strides."),
+                ],
+                outputs: vec![Output {
+                    name: "c",
+                    sides: &[Side::All("a")],
+                    dtype_of: "a",
+                }],
+                example: EXAMPLE,
+            },
+            problem: asked,
+            args: |p| {
+                ["a", "b"]
+                    .map(|_| TensorView::dense(p.dtype.dtype(), &[p.n], 0).into())
+                    .into()
+            },
+        }]
+    }
+
     fn period(p: &Problem) -> Option<Period<Problem>> {
         let small = Problem {
             n: 1 << 22,
@@ -344,6 +382,42 @@ impl Family for VectorAdd {
             inputs: ["a", "b"].map(|name| spec(name, p)).into(),
         })
     }
+}
+
+const EXAMPLE: &str = "\
+>>> a = np.arange(4, dtype=np.float32)
+>>> warpline.add(a, a)
+array([0., 2., 4., 6.], dtype=float32)";
+
+/// The problem of a call: any shape that one walk over all elements serves.
+fn asked(call: &Call<'_>) -> Result<(Problem, Choice), FamilyError> {
+    let (a, b, c) = (call.tensor("a")?, call.tensor("b")?, &call.outs[0]);
+    let Some(dtype) = Float::of(a.dtype) else {
+        return call.refuse(format!("a is f32, f16 or bf16, not {}", a.dtype));
+    };
+    if (a.dtype, &a.shape) != (b.dtype, &b.shape) {
+        return call.refuse(format!(
+            "a and b are of one type and shape, not {a} and {b}"
+        ));
+    }
+    match &walk(&a.shape, &[&a.strides, &b.strides, &c.strides])[..] {
+        [] => {}
+        [one] if one.strides == [1; 3] => {}
+        _ if a.elements() == 0 => {}
+        _ => {
+            return call.refuse(format!(
+                "a, b and c lie without gaps and with the same strides, not with {:?}, {:?} and {:?}: \
+                 make them contiguous",
+                a.strides, b.strides, c.strides
+            ));
+        }
+    }
+    let choice = Choice {
+        form: (!call.on_16_bytes()).then_some(Form::Elements),
+        ..Choice::default()
+    };
+    let n = a.elements();
+    Ok((Problem { n, dtype }, choice))
 }
 
 fn spec(name: &'static str, p: &Problem) -> TensorSpec {
@@ -357,6 +431,7 @@ fn spec(name: &'static str, p: &Problem) -> TensorSpec {
 fn build<E: Summand>(c: &Config) -> Result<Kernel, BuildErrors> {
     match c.form {
         Form::GridStride => grid_stride::<E>(c),
+        Form::Elements => elements::<E>(c),
         Form::DoubleBuffer => double_buffer::<E>(c),
         Form::Specialized => specialized::<E>(c),
     }
@@ -494,6 +569,40 @@ fn grid_stride<E: Summand>(c: &Config) -> Result<Kernel, BuildErrors> {
                             if_((at(i) * Io::<E>::SIZE).lt(bytes), || {
                                 let s = sum::<E>(a.load_as(at(i)), b.load_as(at(i)));
                                 out.store_as(at(i), s);
+                            });
+                        }
+                    },
+                );
+            });
+            io.tail();
+        });
+    })
+}
+
+/// Every thread loads, adds and stores single elements.
+fn elements<E: Summand>(c: &Config) -> Result<Kernel, BuildErrors> {
+    Kernel::build("vector_add", |k| {
+        let io = Io::<E>::declare(k, c);
+        k.role("all").warps(c.warps).body(|| {
+            io.each_tile(|start, bytes| {
+                let (a, b, out) = (io.a.offset(start), io.b.offset(start), io.c.offset(start));
+                let per_thread = c.tile / Io::<E>::SIZE / c.threads();
+                let at = |j: u32| thread_in_role() + j * c.threads();
+                if_else(
+                    bytes.eq(c.tile),
+                    || {
+                        let load = |from: Global<E>| -> Vec<Reg<E::One>> {
+                            (0..per_thread).map(|j| from.load(at(j))).collect()
+                        };
+                        let (x, y) = (load(a), load(b));
+                        for (j, (&x, y)) in x.iter().zip(y).enumerate() {
+                            out.store(at(j as u32), E::one(x, y));
+                        }
+                    },
+                    || {
+                        for j in 0..per_thread {
+                            if_((at(j) * Io::<E>::SIZE).lt(bytes), || {
+                                out.store(at(j), E::one(a.load(at(j)), b.load(at(j))));
                             });
                         }
                     },

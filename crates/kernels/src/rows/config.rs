@@ -78,6 +78,9 @@ pub struct Choice {
     /// Where weights stay from row to row
     #[arg(long)]
     pub weights: Option<Weights>,
+    /// Are rows read and written by 16 bytes, where all start and end there?
+    #[arg(long, value_name = "BOOL")]
+    pub vectors: Option<bool>,
     /// CTAs of the grid
     #[arg(long, value_name = "COUNT")]
     pub ctas: Option<u32>,
@@ -190,8 +193,20 @@ impl Config {
         choice: &Choice,
         target: &Target,
     ) -> Result<Self, FamilyError> {
-        let room = Room::new(shape, weights, target);
+        let room = Room::new(shape, weights, choice.vectors, target);
+        if choice.vectors == Some(true) && !room.vectors {
+            return refuse(format!(
+                "rows of {} elements with strides {} and {} do not all start and end on 16 bytes: --vectors false",
+                shape.cols, shape.x_stride, shape.y_stride
+            ));
+        }
         let form = choice.form.unwrap_or_else(|| room.form());
+        if form.has_ring() && choice.vectors == Some(false) {
+            return refuse(format!(
+                "form {} copies rows in bulk, by 16 bytes, and not by single elements (--vectors false): choose --form direct",
+                name(form)
+            ));
+        }
         if form.has_ring() && !room.vectors {
             return refuse(format!(
                 "form {} copies rows in bulk, and rows of {} elements with strides {} and {} do not all start and end on 16 bytes: choose --form direct",
@@ -313,7 +328,7 @@ pub(super) fn candidates(shape: &Shape, weights: usize, target: &Target) -> Vec<
         all.extend(config.filter(|c| !all.contains(c)));
     };
     add(Choice::default());
-    let room = Room::new(shape, weights, target);
+    let room = Room::new(shape, weights, None, target);
     let forms = [
         Form::Specialized,
         Form::ThreeRoles,

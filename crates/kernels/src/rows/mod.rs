@@ -8,6 +8,7 @@
 //! | where | what |
 //! |---|---|
 //! | [`op`] | what a family states |
+//! | `call` | the family's op: from a call to a problem |
 //! | `problem`, `config`, `rule` | what is asked; how rows are dealt to threads; the rule that chooses |
 //! | `seat` | which units of which row a thread holds |
 //! | `cell`, `raw` | units in memory and as fp32 registers |
@@ -15,6 +16,7 @@
 //! | `line` | the forms that hold a row |
 //! | `sweeps` | the form for rows that no cluster holds |
 
+mod call;
 mod cell;
 mod config;
 mod line;
@@ -35,6 +37,7 @@ use crate::error::FamilyError;
 use crate::family::{Case, Cost, Family, Period, Place};
 use crate::float::Float;
 use crate::numbers::{Random, half_ulp};
+use crate::op::Op;
 use crate::plan::{Buffer, Plan, PlanArg, Step};
 use crate::tensor::{HostTensor, TensorSpec};
 use half::{bf16, f16};
@@ -181,6 +184,14 @@ impl<K: RowOp> Family for Rows<K> {
             }
         }
         problems
+    }
+
+    fn ops() -> Vec<Op<Self>> {
+        vec![Op {
+            signature: call::signature::<K>(),
+            problem: call::asked::<K>,
+            args: call::args::<K>,
+        }]
     }
 
     fn period(p: &Self::Problem) -> Option<Period<Self::Problem>> {

@@ -6,6 +6,7 @@ use std::fmt::Debug;
 use warpline_ir::build::*;
 
 use crate::error::FamilyError;
+use crate::op::{Call, Param};
 
 /// The values of a row that one thread holds, in units that are loaded and stored at once.
 #[derive(Clone)]
@@ -178,6 +179,15 @@ pub trait RowOp: Send + Sync + 'static {
     fn reference(options: &Self::Options, x: &[f64], vectors: &[Vec<f64>]) -> Vec<(f64, f64)>;
     /// Floating-point operations for one value.
     const FLOPS: f64;
+
+    /// The name of its op.
+    const OP: &'static str;
+    /// What the op takes after the matrix.
+    const PARAMS: &'static [Param];
+    /// An example of the op in Python.
+    const EXAMPLE: &'static str;
+    /// The options that a call asks for.
+    fn asked(call: &Call<'_>) -> Result<Self::Options, FamilyError>;
 
     /// What the values are kept against, the same in all lanes.
     fn base(held: &Held, lanes: Lanes) -> Reg<f32>;

@@ -43,8 +43,14 @@ pub(super) struct Room<'a> {
 }
 
 impl<'a> Room<'a> {
-    pub(super) fn new(shape: &'a Shape, weights: usize, target: &'a Target) -> Self {
-        let vectors = shape.aligned();
+    /// Vectors are taken where rows allow them, unless the caller does not.
+    pub(super) fn new(
+        shape: &'a Shape,
+        weights: usize,
+        vectors: Option<bool>,
+        target: &'a Target,
+    ) -> Self {
+        let vectors = shape.aligned() && vectors != Some(false);
         Self {
             shape,
             weights,

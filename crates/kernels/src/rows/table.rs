@@ -106,6 +106,15 @@ pub(super) fn cases<K: RowOp>() -> Vec<Case<Problem<K::Options>, Choice>> {
     }
     add(2, 20000, Float::F32, form(Form::TwoSweeps));
 
+    // An address that is not on 16 bytes.
+    for cols in [1024, 4096] {
+        let choice = Choice {
+            vectors: Some(false),
+            ..Choice::default()
+        };
+        add(3, cols, Float::Bf16, choice);
+    }
+
     // Strides, with and without the alignment that bulk copies need.
     for (x, y, cols) in [
         (1040, 1024, 1024),

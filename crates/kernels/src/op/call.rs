@@ -1,0 +1,262 @@
+//! The values of one call, by name.
+
+use super::signature::{Kind, Param, Signature};
+use super::view::TensorView;
+use crate::error::FamilyError;
+
+/// An argument.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Value {
+    /// Left out.
+    None,
+    /// A tensor.
+    Tensor(TensorView),
+    /// A floating-point number.
+    Number(f64),
+    /// An integer.
+    Integer(i64),
+}
+
+impl From<TensorView> for Value {
+    fn from(view: TensorView) -> Self {
+        Value::Tensor(view)
+    }
+}
+
+impl From<f64> for Value {
+    fn from(x: f64) -> Self {
+        Value::Number(x)
+    }
+}
+
+impl From<i64> for Value {
+    fn from(n: i64) -> Self {
+        Value::Integer(n)
+    }
+}
+
+/// One call of an op, whose outputs have the types and shapes that were declared.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    signature: &'a Signature,
+    /// The arguments, in the order of the parameters.
+    pub args: &'a [Value],
+    /// The outputs.
+    pub outs: &'a [TensorView],
+}
+
+impl<'a> Call<'a> {
+    /// Refuses values that the signature does not have.
+    pub(super) fn new(
+        signature: &'a Signature,
+        args: &'a [Value],
+        outs: &'a [TensorView],
+    ) -> Result<Self, FamilyError> {
+        let call = Self {
+            signature,
+            args,
+            outs,
+        };
+        let (params, outputs) = (&signature.params, &signature.outputs);
+        if args.len() != params.len() || outs.len() != outputs.len() {
+            return call.refuse(format!(
+                "{} arguments and {} outputs are needed, not {} and {}",
+                params.len(),
+                outputs.len(),
+                args.len(),
+                outs.len()
+            ));
+        }
+        for (param, value) in params.iter().zip(args) {
+            call.fits(param, value)?;
+        }
+        for (output, out) in outputs.iter().zip(outs) {
+            let (dtype, shape) = signature.expected(output, args)?;
+            if out.dtype != dtype || out.shape != shape {
+                return call.refuse(format!(
+                    "{} is {dtype} {shape:?}, and what was given for it is {out}",
+                    output.name
+                ));
+            }
+        }
+        call.apart()?;
+        Ok(call)
+    }
+
+    fn fits(&self, param: &Param, value: &Value) -> Result<(), FamilyError> {
+        let fits = match value {
+            Value::None => param.default.is_some() && param.kind == Kind::Tensor,
+            Value::Tensor(_) => param.kind == Kind::Tensor,
+            Value::Number(_) => param.kind == Kind::Number,
+            Value::Integer(_) => param.kind == Kind::Integer,
+        };
+        if fits {
+            return Ok(());
+        }
+        let wanted = match param.kind {
+            Kind::Tensor => "a tensor",
+            Kind::Number => "a number",
+            Kind::Integer => "an integer",
+        };
+        let given = match value {
+            Value::None => "nothing".into(),
+            Value::Tensor(view) => format!("a tensor ({view})"),
+            Value::Number(x) => x.to_string(),
+            Value::Integer(n) => n.to_string(),
+        };
+        self.refuse(format!("{} is {wanted}, not {given}", param.name))
+    }
+
+    /// Refuses outputs that share bytes with an input or with each other.
+    fn apart(&self) -> Result<(), FamilyError> {
+        let named = |(param, value): (&Param, &'a Value)| match value {
+            Value::Tensor(view) => Some((param.name, view)),
+            _ => None,
+        };
+        let inputs = self.signature.params.iter().zip(self.args);
+        let inputs: Vec<_> = inputs.filter_map(named).collect();
+        let outputs = self.signature.outputs.iter().zip(self.outs);
+        let outputs: Vec<_> = outputs.map(|(o, view)| (o.name, view)).collect();
+        for (i, &(name, out)) in outputs.iter().enumerate() {
+            for &(other, view) in inputs.iter().chain(&outputs[..i]) {
+                if out.address != 0 && meet(out, view) {
+                    return self.refuse(format!(
+                        "{name} shares memory with {other}, and an output must lie apart"
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A sentence that names the op.
+    pub fn refuse<T>(&self, text: String) -> Result<T, FamilyError> {
+        Err(FamilyError::Problem(format!(
+            "{}: {text}",
+            self.signature.name
+        )))
+    }
+
+    fn value(&self, name: &str) -> Option<&'a Value> {
+        self.signature.position(name).and_then(|i| self.args.get(i))
+    }
+
+    /// A tensor that may be left out.
+    pub fn optional(&self, name: &str) -> Option<&'a TensorView> {
+        match self.value(name) {
+            Some(Value::Tensor(view)) => Some(view),
+            _ => None,
+        }
+    }
+
+    /// A tensor.
+    pub fn tensor(&self, name: &str) -> Result<&'a TensorView, FamilyError> {
+        match self.optional(name) {
+            Some(view) => Ok(view),
+            None => self.refuse(format!("{name} is a tensor, and none was given")),
+        }
+    }
+
+    /// A number.
+    pub fn number(&self, name: &str) -> Result<f64, FamilyError> {
+        match self.value(name) {
+            Some(&Value::Number(x)) => Ok(x),
+            _ => self.refuse(format!("{name} is a number, and none was given")),
+        }
+    }
+
+    /// An integer.
+    pub fn integer(&self, name: &str) -> Result<i64, FamilyError> {
+        match self.value(name) {
+            Some(&Value::Integer(n)) => Ok(n),
+            _ => self.refuse(format!("{name} is an integer, and none was given")),
+        }
+    }
+
+    /// The tensors that are given, in the order of the parameters.
+    pub fn inputs(&self) -> impl Iterator<Item = &'a TensorView> {
+        self.args.iter().filter_map(|value| match value {
+            Value::Tensor(view) => Some(view),
+            _ => None,
+        })
+    }
+
+    /// Do all tensors start on 16 bytes?
+    pub fn on_16_bytes(&self) -> bool {
+        let mut all = self.inputs().chain(self.outs);
+        all.all(TensorView::on_16_bytes)
+    }
+}
+
+/// Do two tensors lie in the same memory?
+fn meet(a: &TensorView, b: &TensorView) -> bool {
+    match (a.bytes(), b.bytes()) {
+        (Some((from, to)), Some((low, high))) => from < high && low < to,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::op::{AnyOp, ops};
+    use warpline_ir::{DType, Target};
+
+    fn softmax() -> AnyOp {
+        let op = ops().into_iter().find(|op| op.signature.name == "softmax");
+        op.unwrap()
+    }
+
+    fn said(args: &[Value], outs: &[TensorView]) -> String {
+        let solved = softmax().solve(args, outs, &Target::SM_90A);
+        match solved {
+            Ok(_) => "good".into(),
+            Err(e) => e.to_string(),
+        }
+    }
+
+    fn view(address: u64) -> TensorView {
+        TensorView::dense(DType::F32, &[2, 8], address)
+    }
+
+    #[test]
+    fn a_call_that_does_not_fit_is_refused_by_a_sentence() {
+        let x = || Value::Tensor(view(0));
+        let last = Value::Integer(-1);
+        assert_eq!(said(&[x(), last.clone()], &[view(1 << 20)]), "good");
+        assert_eq!(
+            said(&[x()], &[view(0)]),
+            "softmax: 2 arguments and 1 outputs are needed, not 1 and 1"
+        );
+        assert_eq!(
+            said(&[Value::None, last.clone()], &[view(0)]),
+            "softmax: x is a tensor, not nothing"
+        );
+        assert_eq!(
+            said(&[x(), Value::Number(0.5)], &[view(0)]),
+            "softmax: dim is an integer, not 0.5"
+        );
+        let other = TensorView::dense(DType::Bf16, &[2, 9], 0);
+        assert_eq!(
+            said(&[x(), last], &[other]),
+            "softmax: y is f32 [2, 8], and what was given for it is bf16 [2, 9]"
+        );
+    }
+
+    #[test]
+    fn an_output_that_shares_memory_with_an_input_is_refused() {
+        let args = |address| [Value::Tensor(view(address)), Value::Integer(-1)];
+        let refused = "softmax: y shares memory with x, and an output must lie apart";
+        assert_eq!(said(&args(1024), &[view(1024)]), refused);
+        assert_eq!(said(&args(1024), &[view(1024 + 60)]), refused);
+        assert_eq!(said(&args(1024), &[view(1024 + 64)]), "good");
+    }
+
+    #[test]
+    fn nothing_is_solved_where_nothing_comes_out() {
+        let empty = TensorView::dense(DType::F32, &[0, 8], 0);
+        let args = [Value::Tensor(empty.clone()), Value::Integer(-1)];
+        let solved = softmax().solve(&args, &[empty], &Target::SM_90A);
+        assert!(solved.unwrap().is_none());
+    }
+}

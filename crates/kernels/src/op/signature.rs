@@ -1,0 +1,260 @@
+//! What callers see of an op: its name, its parameters, what comes out.
+
+use super::call::Value;
+use super::view::TensorView;
+use crate::error::FamilyError;
+use serde::Serialize;
+use std::fmt::Write;
+use warpline_ir::DType;
+
+/// What callers see of an op.
+///
+/// ```
+/// let ops = warpline_kernels::op::ops();
+/// let softmax = ops.iter().find(|op| op.signature.name == "softmax").unwrap();
+/// assert_eq!(softmax.signature.schema(), "softmax(Tensor x, int dim=-1) -> Tensor");
+/// assert_eq!(
+///     softmax.signature.out_schema(),
+///     "softmax_out(Tensor x, int dim=-1, *, Tensor(a!) y) -> ()"
+/// );
+/// ```
+#[derive(Clone, Debug, Serialize)]
+pub struct Signature {
+    /// Its name in Python: `layer_norm`.
+    pub name: &'static str,
+    /// What it computes, in one line.
+    pub about: &'static str,
+    /// What it takes, in order.
+    pub params: Vec<Param>,
+    /// What comes out.
+    pub outputs: Vec<Output>,
+    /// An example in Python, on NumPy arrays; lines as in a doctest.
+    pub example: &'static str,
+}
+
+/// A parameter of an op.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Param {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is.
+    pub kind: Kind,
+    /// What it means, in one line.
+    pub about: &'static str,
+    /// Its value where a call gives none; none where every call gives one.
+    pub default: Option<Default>,
+}
+
+/// What a parameter is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// A tensor.
+    Tensor,
+    /// A floating-point number.
+    Number,
+    /// An integer.
+    Integer,
+}
+
+/// The value of a parameter that a call does not give.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Default {
+    /// Nothing.
+    Nothing,
+    /// A floating-point number.
+    Number(f64),
+    /// An integer.
+    Integer(i64),
+}
+
+impl Default {
+    /// As a value of a call.
+    pub fn value(self) -> Value {
+        match self {
+            Default::Nothing => Value::None,
+            Default::Number(x) => Value::Number(x),
+            Default::Integer(n) => Value::Integer(n),
+        }
+    }
+
+    /// As it is written in Python and in a schema.
+    fn text(self) -> String {
+        match self {
+            Default::Nothing => "None".into(),
+            Default::Number(x) => format!("{x:?}"),
+            Default::Integer(n) => n.to_string(),
+        }
+    }
+}
+
+impl Param {
+    /// A tensor that every call gives.
+    pub const fn tensor(name: &'static str, about: &'static str) -> Self {
+        Self {
+            name,
+            kind: Kind::Tensor,
+            about,
+            default: None,
+        }
+    }
+
+    /// A tensor that a call may leave out.
+    pub const fn optional(name: &'static str, about: &'static str) -> Self {
+        Self {
+            name,
+            kind: Kind::Tensor,
+            about,
+            default: Some(Default::Nothing),
+        }
+    }
+
+    /// A number, and what it is unless a call says otherwise.
+    pub const fn number(name: &'static str, default: f64, about: &'static str) -> Self {
+        Self {
+            name,
+            kind: Kind::Number,
+            about,
+            default: Some(Default::Number(default)),
+        }
+    }
+
+    /// An integer, and what it is unless a call says otherwise.
+    pub const fn integer(name: &'static str, default: i64, about: &'static str) -> Self {
+        Self {
+            name,
+            kind: Kind::Integer,
+            about,
+            default: Some(Default::Integer(default)),
+        }
+    }
+
+    fn schema(&self) -> String {
+        let ty = match (self.kind, self.default) {
+            (Kind::Tensor, None) => "Tensor",
+            (Kind::Tensor, Some(_)) => "Tensor?",
+            (Kind::Number, _) => "float",
+            (Kind::Integer, _) => "int",
+        };
+        match self.default {
+            None => format!("{ty} {}", self.name),
+            Some(value) => format!("{ty} {}={}", self.name, value.text()),
+        }
+    }
+}
+
+/// Something that comes out.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Output {
+    /// Its name.
+    pub name: &'static str,
+    /// Its sides, outermost first.
+    pub sides: &'static [Side],
+    /// The parameter whose element type it has.
+    pub dtype_of: &'static str,
+}
+
+/// One or more sides of an output, each that of a parameter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Side {
+    /// All sides of a parameter.
+    All(&'static str),
+    /// All but the last.
+    Leading(&'static str),
+    /// One of them.
+    At(&'static str, usize),
+}
+
+impl Signature {
+    /// The schema that torch registers: new outputs.
+    pub fn schema(&self) -> String {
+        let params: Vec<_> = self.params.iter().map(Param::schema).collect();
+        let outputs = match self.outputs.len() {
+            1 => "Tensor".into(),
+            n => format!("({})", vec!["Tensor"; n].join(", ")),
+        };
+        format!("{}({}) -> {outputs}", self.name, params.join(", "))
+    }
+
+    /// The schema that torch registers for outputs of the caller, which it writes.
+    pub fn out_schema(&self) -> String {
+        let mut text = format!("{}_out(", self.name);
+        for param in &self.params {
+            let _ = write!(text, "{}, ", param.schema());
+        }
+        text.push('*');
+        for (alias, output) in ('a'..).zip(&self.outputs) {
+            let _ = write!(text, ", Tensor({alias}!) {}", output.name);
+        }
+        text + ") -> ()"
+    }
+
+    /// Which parameter has that name.
+    pub fn position(&self, name: &str) -> Option<usize> {
+        self.params.iter().position(|p| p.name == name)
+    }
+
+    /// Type and shape of an output of a call with those arguments.
+    pub(super) fn expected(
+        &self,
+        output: &Output,
+        args: &[Value],
+    ) -> Result<(DType, Vec<u64>), FamilyError> {
+        let view = |name: &str| -> Result<&TensorView, FamilyError> {
+            let value = self.position(name).and_then(|i| args.get(i));
+            match value {
+                Some(Value::Tensor(view)) => Ok(view),
+                _ => Err(FamilyError::Problem(format!(
+                    "{}: {name} is a tensor, and none was given",
+                    self.name
+                ))),
+            }
+        };
+        let mut shape = Vec::new();
+        for side in output.sides {
+            match *side {
+                Side::All(of) => shape.extend(&view(of)?.shape),
+                Side::Leading(of) => {
+                    let all = &view(of)?.shape;
+                    shape.extend(&all[..all.len().saturating_sub(1)]);
+                }
+                Side::At(of, i) => shape.extend(view(of)?.shape.get(i)),
+            }
+        }
+        Ok((view(output.dtype_of)?.dtype, shape))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::op::ops;
+
+    #[test]
+    fn schemas_follow_from_the_declaration() {
+        let all: Vec<_> = ops().iter().map(|op| op.signature.schema()).collect();
+        assert_eq!(
+            all,
+            [
+                "add(Tensor a, Tensor b) -> Tensor",
+                "softmax(Tensor x, int dim=-1) -> Tensor",
+                "layer_norm(Tensor x, Tensor? weight=None, Tensor? bias=None, float eps=1e-5) -> Tensor",
+                "rms_norm(Tensor x, Tensor? weight=None, float eps=1e-6) -> Tensor",
+            ]
+        );
+    }
+
+    #[test]
+    fn names_are_used_once() {
+        for op in ops() {
+            let s = &op.signature;
+            let params = s.params.iter().map(|p| p.name);
+            let mut names: Vec<_> = params.chain(s.outputs.iter().map(|o| o.name)).collect();
+            let count = names.len();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), count, "{}", s.name);
+        }
+    }
+}
