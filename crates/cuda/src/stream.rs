@@ -61,6 +61,12 @@ impl Stream {
         &self.context
     }
 
+    /// The driver's handle, for whoever shares the stream; it is good as long
+    /// as the stream is.
+    pub fn handle(&self) -> *mut c_void {
+        self.raw.0
+    }
+
     /// Waits until all work in the stream is done. A fault of a kernel
     /// launched before is reported here ([`CudaError::is_fault`]).
     pub fn synchronize(&self) -> Result<(), CudaError> {

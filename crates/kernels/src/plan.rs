@@ -9,7 +9,8 @@ pub enum Buffer {
     Input(usize),
     /// The i-th output.
     Output(usize),
-    /// The workspace; zeroed before the plan's first run.
+    /// The workspace: zeros before the plan's first run, and each run leaves zeros
+    /// behind, so that the plans of a stream can share one.
     Workspace,
 }
 

@@ -60,11 +60,40 @@ pub enum Error {
     /// A launch in a capture needs a kernel that is not on the device.
     #[error(
         "kernel {kernel} is not on the device yet, and it cannot be compiled while a stream is \
-         captured: call `Prepared::load` before the capture"
+         captured: run the op once, or call `Prepared::load`, before the capture"
     )]
     Capture {
         /// The kernel.
         kernel: String,
+    },
+    /// A launch in a capture needs a workspace that is not there.
+    #[error(
+        "{op} works in {bytes} bytes that belong to the stream, and they cannot be allocated while \
+         it is captured: run the op once on this stream before the capture, or give it a workspace"
+    )]
+    WorkspaceInCapture {
+        /// The op.
+        op: &'static str,
+        /// Bytes of workspace.
+        bytes: u64,
+    },
+    /// A name that no op has.
+    #[error("there is no op {name:?}; the ops are {}", known.join(", "))]
+    UnknownOp {
+        /// The name.
+        name: String,
+        /// Those that are there.
+        known: Vec<&'static str>,
+    },
+    /// A name that no parameter of an op has.
+    #[error("{op} has no parameter {name:?}; it takes {}", known.join(", "))]
+    UnknownParameter {
+        /// The op.
+        op: &'static str,
+        /// The name.
+        name: String,
+        /// Those that are there.
+        known: Vec<&'static str>,
     },
     /// A contender of a measurement after which nothing more can be measured.
     #[error("{name}: {error}")]
@@ -124,6 +153,9 @@ impl Error {
             Error::Hang { .. } | Error::HangReport(_) => "hang",
             Error::NotAsWritten { .. } => "jit-advisory",
             Error::Capture { .. } => "jit-in-capture",
+            Error::WorkspaceInCapture { .. } => "workspace-in-capture",
+            Error::UnknownOp { .. } => "unknown-op",
+            Error::UnknownParameter { .. } => "unknown-parameter",
             Error::Contender { error, .. } => error.code(),
             Error::NoGpu => "no-gpu",
             Error::TooLong { .. } => "too-long",
@@ -147,6 +179,8 @@ impl Error {
     pub fn exit_code(&self) -> u8 {
         match self {
             Error::DeviceName(_)
+            | Error::UnknownOp { .. }
+            | Error::UnknownParameter { .. }
             | Error::NoGpu
             | Error::TooLong { .. }
             | Error::HostMemory { .. }
@@ -157,6 +191,7 @@ impl Error {
             | Error::Translation(_)
             | Error::NotAsWritten { .. }
             | Error::Capture { .. }
+            | Error::WorkspaceInCapture { .. }
             | Error::Launch { .. } => 1,
             Error::Contender { error, .. } => error.exit_code(),
             Error::Fault(e) if e.kind == FaultKind::Launch => 1,

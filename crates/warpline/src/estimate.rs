@@ -1,6 +1,7 @@
 //! How long the simulator will take, and how much memory a run needs.
 
 use crate::error::Error;
+use crate::run::RunOptions;
 use std::fs;
 use warpline_cpu::Timing;
 use warpline_kernels::{AnyWork, Cost};
@@ -37,6 +38,19 @@ pub fn simulation_seconds(cost: &Cost, timing: Timing, repeats: u32) -> f64 {
     };
     let once = moved + cost.flops / FLOPS_PER_S;
     cost.bytes / HOST_BYTES_PER_S + once * f64::from(repeats)
+}
+
+/// Refuses work that takes the simulator long, unless that was asked for.
+pub fn affordable(work: &dyn AnyWork, options: &RunOptions) -> Result<(), Error> {
+    if options.simulate {
+        return Ok(());
+    }
+    let repeats = options.repeat.map_or(1, |n| n.get());
+    let seconds = simulation_seconds(&work.cost(), options.timing, repeats);
+    match seconds > UNASKED_SECONDS {
+        true => Err(Error::TooLong { seconds }),
+        false => Ok(()),
+    }
 }
 
 /// Bytes of host memory that a run needs: the tensors here and on the device's

@@ -30,6 +30,7 @@
 //! | [`mod@prepare`] | a plan whose kernels have all been checked |
 //! | [`gpu`] | a plan on a GPU: kernels that are compiled once, launches that wait for nothing |
 //! | [`mod@run`] | from work to outcome |
+//! | [`ops`] | the library's functions, on the caller's memory |
 //! | [`mod@compare`] | what came out against the reference |
 //! | [`outcome`] | what a run gives: comparison, times, rates, counters |
 //! | [`mod@bench`] | contenders against each other and against the limit, in one run |
@@ -44,6 +45,7 @@ pub mod device;
 pub mod error;
 pub mod estimate;
 pub mod gpu;
+pub mod ops;
 pub mod outcome;
 pub mod prepare;
 pub mod run;
@@ -57,6 +59,7 @@ pub use prepare::{Prepared, PreparedStep, prepare};
 pub use run::{Build, Phase, Progress, RunOptions, run, watch};
 pub use warpline_cpu::Timing;
 pub use warpline_cuda as cuda;
+pub use warpline_ir::DType;
 pub use warpline_kernels as kernels;
 
 /// The guide's programs compile, run, and give the numbers it states.

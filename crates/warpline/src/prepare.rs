@@ -146,6 +146,17 @@ impl Prepared {
     /// device yet. Inside a capture that is refused: compiling would spoil it.
     pub fn launch(&self, device: &Device, stream: &Stream, bound: &Bound) -> Result<(), Error> {
         let options = LoadOptions::default();
+        self.can_load(device, stream, &options)?;
+        self.load_with(device, &options)?.launch(stream, bound)
+    }
+
+    /// Refuses to compile while a stream is captured.
+    pub(crate) fn can_load(
+        &self,
+        device: &Device,
+        stream: &Stream,
+        options: &LoadOptions,
+    ) -> Result<(), Error> {
         let missing = |step: &&PreparedStep| {
             let gpu = device.gpu();
             gpu.is_some_and(|gpu| !gpu.has(step, &options.jit))
@@ -157,7 +168,7 @@ impl Prepared {
                 kernel: step.kernel.name.clone(),
             });
         }
-        self.load_with(device, &options)?.launch(stream, bound)
+        Ok(())
     }
 }
 

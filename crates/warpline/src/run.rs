@@ -166,12 +166,8 @@ pub fn watch(work: &dyn AnyWork, device: &Device, options: &RunOptions) -> Resul
 /// # }
 /// ```
 pub fn run(work: &dyn AnyWork, device: &Device, options: &RunOptions) -> Result<Outcome, Error> {
-    if device.is_simulator() && !options.simulate {
-        let repeats = options.repeat.map_or(1, |n| n.get());
-        let seconds = estimate::simulation_seconds(&work.cost(), options.timing, repeats);
-        if seconds > estimate::UNASKED_SECONDS {
-            return Err(Error::TooLong { seconds });
-        }
+    if device.is_simulator() {
+        estimate::affordable(work, options)?;
     }
     estimate::fits_host(work)?;
     let prepared = prepare(work, &device.target())?;

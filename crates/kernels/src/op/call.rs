@@ -38,7 +38,7 @@ impl From<i64> for Value {
 /// One call of an op, whose outputs have the types and shapes that were declared.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
-    signature: &'a Signature,
+    pub(super) signature: &'a Signature,
     /// The arguments, in the order of the parameters.
     pub args: &'a [Value],
     /// The outputs.
@@ -108,20 +108,25 @@ impl<'a> Call<'a> {
     }
 
     /// Refuses outputs that share bytes with an input or with each other.
-    fn apart(&self) -> Result<(), FamilyError> {
-        let named = |(param, value): (&Param, &'a Value)| match value {
+    pub(super) fn apart(&self) -> Result<(), FamilyError> {
+        let named = |(param, value): (&'a Param, &'a Value)| match value {
             Value::Tensor(view) => Some((param.name, view)),
             _ => None,
         };
-        let inputs = self.signature.params.iter().zip(self.args);
-        let inputs: Vec<_> = inputs.filter_map(named).collect();
-        let outputs = self.signature.outputs.iter().zip(self.outs);
-        let outputs: Vec<_> = outputs.map(|(o, view)| (o.name, view)).collect();
-        for (i, &(name, out)) in outputs.iter().enumerate() {
-            for &(other, view) in inputs.iter().chain(&outputs[..i]) {
+        let signature = self.signature;
+        for (i, (output, out)) in signature.outputs.iter().zip(self.outs).enumerate() {
+            let inputs = signature.params.iter().zip(self.args).filter_map(named);
+            let before = signature
+                .outputs
+                .iter()
+                .map(|o| o.name)
+                .zip(self.outs)
+                .take(i);
+            for (other, view) in inputs.chain(before) {
                 if out.address != 0 && meet(out, view) {
                     return self.refuse(format!(
-                        "{name} shares memory with {other}, and an output must lie apart"
+                        "{} shares memory with {other}, and an output must lie apart",
+                        output.name
                     ));
                 }
             }

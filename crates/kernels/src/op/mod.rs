@@ -25,13 +25,16 @@ use crate::family::{AnyWork, Family, Work};
 use std::fmt;
 use warpline_ir::Target;
 
+/// The problem that a call asks, and what it fixes of the config.
+pub type Asked<F> = Result<(<F as Family>::Problem, <F as Family>::Choice), FamilyError>;
+
 /// An op of a family.
 pub struct Op<F: Family> {
     /// What callers see of it.
     pub signature: Signature,
     /// The problem that a call asks, and what the call fixes of the config:
     /// addresses that are not on 16 bytes exclude vectors.
-    pub problem: fn(&Call<'_>) -> Result<(F::Problem, F::Choice), FamilyError>,
+    pub problem: fn(&Call<'_>) -> Asked<F>,
     /// The arguments that ask a problem, in the order of the parameters, for
     /// benchmarks; tensors have no address.
     pub args: fn(&F::Problem) -> Vec<Value>,
@@ -87,6 +90,17 @@ impl AnyOp {
     ) -> Result<Option<Box<dyn AnyWork>>, FamilyError> {
         let call = Call::new(&self.signature, args, outs)?;
         (self.solve)(&call, target)
+    }
+
+    /// Refuses outputs that share memory with an input or with each other:
+    /// what must hold of every call anew, as addresses change.
+    pub fn apart(&self, args: &[Value], outs: &[TensorView]) -> Result<(), FamilyError> {
+        Call {
+            signature: &self.signature,
+            args,
+            outs,
+        }
+        .apart()
     }
 }
 

@@ -130,6 +130,11 @@ impl Param {
         }
     }
 
+    /// May a call leave it out?
+    pub const fn is_optional(&self) -> bool {
+        self.default.is_some()
+    }
+
     fn schema(&self) -> String {
         let ty = match (self.kind, self.default) {
             (Kind::Tensor, None) => "Tensor",

@@ -3,6 +3,7 @@
 use super::disk::Disk;
 use super::kernel::{OnDevice, Took};
 use crate::error::Error;
+use crate::ops::{Plans, Workspaces};
 use crate::prepare::PreparedStep;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -15,6 +16,10 @@ pub(crate) struct Gpu {
     pub(crate) context: Context,
     pub(super) disk: Disk,
     kernels: Mutex<HashMap<Key, Arc<Slot>>>,
+    /// What calls of ops came to.
+    pub(crate) plans: Plans,
+    /// Where ops work that were given no workspace.
+    pub(crate) workspaces: Workspaces,
 }
 
 /// What a loaded kernel depends on, besides the device. Source lines are left
@@ -43,6 +48,8 @@ impl Gpu {
             context: Driver::load()?.device(ordinal)?.context()?,
             disk: Disk::from_env(),
             kernels: Mutex::default(),
+            plans: Plans::default(),
+            workspaces: Workspaces::default(),
         });
         tracing::debug!(ordinal, name = gpu.context.device().name, "opened a GPU");
         open.retain(|(n, _)| *n != ordinal);
@@ -89,6 +96,6 @@ impl Key {
 }
 
 /// A lock whose holder never leaves it half done, so a panic spoils nothing.
-fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     lock.lock().unwrap_or_else(PoisonError::into_inner)
 }

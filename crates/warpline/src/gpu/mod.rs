@@ -33,7 +33,7 @@ pub mod ready;
 mod session;
 pub mod watch;
 
-pub(crate) use cache::Gpu;
+pub(crate) use cache::{Gpu, held};
 pub use code::Origin;
 pub use disk::{FOLDER as CACHE_FOLDER, SWITCH as CACHE_SWITCH};
 pub use flush::Flush;

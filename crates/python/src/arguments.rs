@@ -1,0 +1,29 @@
+//! Python values as arguments of a call.
+
+use crate::errors::input;
+use pyo3::prelude::*;
+use warpline::ops::{self, AnyOp, Value};
+use warpline_kernels::op::{Kind, Param};
+
+/// The op at that place, which the Python side has from the same list.
+pub(crate) fn op(py: Python<'_>, index: usize) -> PyResult<&'static AnyOp> {
+    ops::all()
+        .get(index)
+        .ok_or_else(|| input(py, format!("there is no op {index}")))
+}
+
+/// A number or an integer, as the parameter wants it; none for a tensor.
+pub(crate) fn number(op: &AnyOp, param: &Param, value: &Bound<'_, PyAny>) -> PyResult<Value> {
+    let (number, wanted) = match param.kind {
+        Kind::Tensor => return Ok(Value::None),
+        Kind::Number => (value.extract().map(Value::Number), "a number"),
+        Kind::Integer => (value.extract().map(Value::Integer), "an integer"),
+    };
+    number.map_err(|_| {
+        let given = value
+            .repr()
+            .map_or("something else".into(), |r| r.to_string());
+        let (op, name) = (op.signature.name, param.name);
+        input(value.py(), format!("{op}: {name} is {wanted}, not {given}"))
+    })
+}

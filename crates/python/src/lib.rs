@@ -1,0 +1,42 @@
+//! The native part of the Python package `warpline`: what Python cannot do itself.
+//!
+//! | where | what |
+//! |---|---|
+//! | `declare` | ops and suites, as JSON for the Python side |
+//! | `arguments` | Python values as arguments of a call |
+//! | `torch` | torch's tensors, types and streams |
+//! | `view` | device arrays of other libraries: DLPack, CUDA array interface |
+//! | `launch` | a call on a GPU |
+//! | `host` | a call on the simulator |
+//! | `tools` | check, emit, devices |
+//! | `errors` | our errors as Python exceptions |
+
+// The Python boundary: raw addresses come in here. Each block states why it is sound.
+#![allow(unsafe_code)]
+#![deny(clippy::undocumented_unsafe_blocks, unsafe_op_in_unsafe_fn)]
+
+mod arguments;
+mod declare;
+mod errors;
+mod host;
+mod launch;
+mod tools;
+mod torch;
+mod view;
+
+/// The native part of the package `warpline`.
+#[pyo3::pymodule]
+mod _warpline {
+    #[pymodule_export]
+    use super::declare::{build_info, ops, suites};
+    #[pymodule_export]
+    use super::host::simulate;
+    #[pymodule_export]
+    use super::launch::{launch, plans};
+    #[pymodule_export]
+    use super::tools::{check, devices, driver_version, emit, families, sensors};
+    #[pymodule_export]
+    use super::torch::use_torch;
+    #[pymodule_export]
+    use super::view::View;
+}

@@ -1,0 +1,105 @@
+//! Torch's tensors, types and streams.
+
+use crate::errors::input;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use warpline::DType;
+use warpline::ops::TensorView;
+
+/// What is used of torch, once Python has imported it.
+struct Torch {
+    /// Its types, and ours.
+    dtypes: Vec<(Py<PyAny>, DType)>,
+    /// The handle of the current stream of a device, by its index.
+    stream: Py<PyAny>,
+    /// Zeros to work in: bytes, device and stream to a tensor.
+    workspace: Py<PyAny>,
+}
+
+static TORCH: PyOnceLock<Torch> = PyOnceLock::new();
+
+/// Every element type of a tensor, by the name that torch has for it.
+const DTYPES: [(&str, DType); 8] = [
+    ("float32", DType::F32),
+    ("bfloat16", DType::Bf16),
+    ("float16", DType::F16),
+    ("float8_e4m3fn", DType::E4m3),
+    ("float8_e5m2", DType::E5m2),
+    ("uint8", DType::U8),
+    ("int32", DType::I32),
+    ("int64", DType::I64),
+];
+
+/// Tells what is used of torch: the module, how the handle of a stream is had,
+/// and how a workspace.
+#[pyfunction]
+pub(crate) fn use_torch(
+    torch: &Bound<'_, PyAny>,
+    stream: Py<PyAny>,
+    workspace: Py<PyAny>,
+) -> PyResult<()> {
+    let mut dtypes = Vec::new();
+    for (name, dtype) in DTYPES {
+        if let Ok(theirs) = torch.getattr(name) {
+            dtypes.push((theirs.unbind(), dtype));
+        }
+    }
+    let made = Torch {
+        dtypes,
+        stream,
+        workspace,
+    };
+    // A second one is the same.
+    let _ = TORCH.set(torch.py(), made);
+    Ok(())
+}
+
+fn torch(py: Python<'_>) -> PyResult<&'static Torch> {
+    TORCH
+        .get(py)
+        .ok_or_else(|| input(py, "torch is not imported".into()))
+}
+
+/// The handle of the current stream.
+pub(crate) fn current_stream(py: Python<'_>, device: u32) -> PyResult<usize> {
+    torch(py)?.stream.bind(py).call1((device,))?.extract()
+}
+
+/// A tensor of zeros to work in.
+pub(crate) fn workspace<'py>(
+    py: Python<'py>,
+    bytes: u64,
+    device: u32,
+    stream: usize,
+) -> PyResult<Bound<'py, PyAny>> {
+    let make = torch(py)?.workspace.bind(py);
+    make.call1((bytes, device, stream))
+}
+
+/// Where a tensor starts.
+pub(crate) fn address(tensor: &Bound<'_, PyAny>) -> PyResult<u64> {
+    let py = tensor.py();
+    tensor.call_method0(intern!(py, "data_ptr"))?.extract()
+}
+
+/// A tensor, and the index of its device: -1 for the CPU.
+pub(crate) fn view(op: &str, name: &str, tensor: &Bound<'_, PyAny>) -> PyResult<(TensorView, i64)> {
+    let py = tensor.py();
+    let theirs = tensor.getattr(intern!(py, "dtype"))?;
+    let known = torch(py)?.dtypes.iter().find(|(d, _)| d.is(&theirs));
+    let Some(&(_, dtype)) = known else {
+        return Err(input(
+            py,
+            format!("{op}: {name} has elements of type {theirs}, which no kernel takes"),
+        ));
+    };
+    let view = TensorView {
+        dtype,
+        shape: tensor.getattr(intern!(py, "shape"))?.extract()?,
+        strides: tensor.call_method0(intern!(py, "stride"))?.extract()?,
+        address: address(tensor)?,
+    };
+    let device = tensor.call_method0(intern!(py, "get_device"))?.extract()?;
+    Ok((view, device))
+}

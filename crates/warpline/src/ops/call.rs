@@ -1,0 +1,120 @@
+//! An op and its arguments.
+
+use super::all;
+use crate::error::Error;
+use warpline_kernels::op::{AnyOp, TensorView, Value};
+
+/// A call of an op: what is not given has its default.
+#[derive(Clone, Debug)]
+pub struct Call {
+    pub(super) op: &'static AnyOp,
+    /// Which op it is.
+    pub(super) index: usize,
+    pub(super) args: Vec<Value>,
+    pub(super) outs: Vec<TensorView>,
+}
+
+impl Call {
+    /// A call of the op of that name, with no tensors yet.
+    ///
+    /// ```
+    /// use warpline::ops::Call;
+    /// let error = Call::new("softmin").unwrap_err();
+    /// assert!(error.to_string().starts_with("there is no op \"softmin\"; the ops are add, softmax"));
+    /// ```
+    pub fn new(name: &str) -> Result<Self, Error> {
+        let index = all().iter().position(|op| op.signature.name == name);
+        let Some(index) = index else {
+            return Err(Error::UnknownOp {
+                name: name.to_owned(),
+                known: all().iter().map(|op| op.signature.name).collect(),
+            });
+        };
+        let default =
+            |p: &warpline_kernels::op::Param| p.default.map_or(Value::None, |d| d.value());
+        let args = all()[index].signature.params.iter().map(default).collect();
+        Ok(Self::with(index, args, Vec::new()))
+    }
+
+    /// A call of the op at that place of [`all`], with every argument in the
+    /// order of the parameters.
+    ///
+    /// # Panics
+    /// Where there is no such op.
+    pub fn with(index: usize, args: Vec<Value>, outs: Vec<TensorView>) -> Self {
+        Self {
+            op: &all()[index],
+            index,
+            args,
+            outs,
+        }
+    }
+
+    /// With a tensor for a parameter.
+    pub fn tensor(self, name: &str, view: TensorView) -> Result<Self, Error> {
+        self.value(name, view)
+    }
+
+    /// With a number, an integer or a tensor for a parameter.
+    pub fn value(mut self, name: &str, value: impl Into<Value>) -> Result<Self, Error> {
+        let signature = &self.op.signature;
+        match signature.position(name) {
+            Some(i) => {
+                self.args[i] = value.into();
+                Ok(self)
+            }
+            None => Err(Error::UnknownParameter {
+                op: signature.name,
+                name: name.to_owned(),
+                known: signature.params.iter().map(|p| p.name).collect(),
+            }),
+        }
+    }
+
+    /// With the next output.
+    pub fn out(mut self, view: TensorView) -> Self {
+        self.outs.push(view);
+        self
+    }
+
+    /// The tensors that are given, in the order of the parameters: the plan's inputs.
+    pub(super) fn inputs(&self) -> impl Iterator<Item = (&'static str, &TensorView)> {
+        let named = self.op.signature.params.iter().zip(&self.args);
+        named.filter_map(|(param, value)| match value {
+            Value::Tensor(view) => Some((param.name, view)),
+            _ => None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use warpline_ir::DType;
+
+    #[test]
+    fn a_name_that_is_none_is_refused_with_those_that_are() {
+        let call = Call::new("rms_norm").unwrap();
+        let error = call.value("epsilon", 0.5).unwrap_err();
+        assert_eq!(
+            (error.code(), error.exit_code(), error.to_string().as_str()),
+            (
+                "unknown-parameter",
+                2,
+                "rms_norm has no parameter \"epsilon\"; it takes x, weight, eps"
+            )
+        );
+    }
+
+    #[test]
+    fn what_is_not_given_has_its_default() {
+        let row = TensorView::dense(DType::F32, &[1, 4], 0);
+        let call = Call::new("rms_norm")
+            .unwrap()
+            .tensor("x", row.clone())
+            .unwrap();
+        assert_eq!(call.args[1..], [Value::None, Value::Number(1e-6)]);
+        let inputs: Vec<_> = call.inputs().collect();
+        assert_eq!(inputs, [("x", &row)]);
+    }
+}

@@ -1,0 +1,42 @@
+"""Warp-specialized GPU kernels for Hopper.
+
+Each function takes torch tensors, arrays of other libraries on a GPU (DLPack,
+CUDA array interface), or NumPy arrays, which go through a simulator of the GPU:
+
+>>> import numpy as np, warpline
+>>> warpline.softmax(np.zeros((1, 4), np.float32))
+array([[0.25, 0.25, 0.25, 0.25]], dtype=float32)
+
+With torch they are ops of torch, too: ``torch.ops.warpline.softmax``.
+"""
+
+from . import _when_imported, _warpline
+from ._errors import DeviceError, Error, InputError, RefusedError
+from ._functions import FUNCTIONS
+from ._tools import check, devices, emit, families
+
+__version__: str = _warpline.build_info()["version"]
+
+globals().update(FUNCTIONS)
+
+__all__ = [
+    *FUNCTIONS,
+    "DeviceError",
+    "Error",
+    "InputError",
+    "RefusedError",
+    "check",
+    "devices",
+    "emit",
+    "families",
+]
+
+
+def _register() -> None:
+    from . import _torch
+
+    _torch.register()
+
+
+# Torch is not imported here; where it is, or once it is, the ops are registered with it.
+_when_imported.call("torch", _register)

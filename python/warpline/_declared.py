@@ -1,0 +1,107 @@
+"""The ops as Rust declares them: everything else here follows from that."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from . import _warpline
+
+
+@dataclass(frozen=True)
+class Param:
+    """A parameter of an op."""
+
+    name: str
+    #: ``tensor``, ``number`` or ``integer``.
+    kind: str
+    about: str
+    #: Must every call give it?
+    required: bool
+    default: Any
+
+    @property
+    def is_tensor(self) -> bool:
+        return self.kind == "tensor"
+
+
+@dataclass(frozen=True)
+class Output:
+    """Something that comes out of an op."""
+
+    name: str
+    #: Its sides, outermost first: ``{"all": "x"}``, ``{"leading": "x"}``, ``{"at": ["x", 0]}``.
+    sides: tuple[dict[str, Any], ...]
+    #: The parameter whose element type it has.
+    dtype_of: str
+
+    @property
+    def like(self) -> str | None:
+        """The parameter whose shape it has, if it has one's."""
+        match self.sides:
+            case ({"all": name},) if name == self.dtype_of:
+                return name
+        return None
+
+    def shape(self, shape_of: dict[str, Any]) -> tuple[Any, ...]:
+        """Its shape, from those of the parameters."""
+        sides: list[Any] = []
+        for side in self.sides:
+            match side:
+                case {"all": name}:
+                    sides.extend(shape_of[name])
+                case {"leading": name}:
+                    sides.extend(shape_of[name][:-1])
+                case {"at": [name, i]}:
+                    sides.append(shape_of[name][i])
+        return tuple(sides)
+
+
+@dataclass(frozen=True)
+class Op:
+    """An op: what it takes, and what comes out."""
+
+    index: int
+    name: str
+    about: str
+    example: str
+    family: str
+    params: tuple[Param, ...]
+    outputs: tuple[Output, ...]
+    schema: str
+    out_schema: str
+
+    @property
+    def tensors(self) -> tuple[Param, ...]:
+        """Its parameters that are tensors."""
+        return tuple(p for p in self.params if p.is_tensor)
+
+
+def _param(data: dict[str, Any]) -> Param:
+    return Param(
+        name=data["name"],
+        kind=data["kind"],
+        about=data["about"],
+        required=not data["optional"],
+        default=data["default"],
+    )
+
+
+def _op(index: int, data: dict[str, Any]) -> Op:
+    outputs = (Output(o["name"], tuple(o["sides"]), o["dtype_of"]) for o in data["outputs"])
+    return Op(
+        index=index,
+        name=data["name"],
+        about=data["about"],
+        example=data["example"],
+        family=data["family"],
+        params=tuple(map(_param, data["params"])),
+        outputs=tuple(outputs),
+        schema=data["schema"],
+        out_schema=data["out_schema"],
+    )
+
+
+#: Every op, in the order that the native part knows them by.
+OPS: tuple[Op, ...] = tuple(_op(i, data) for i, data in enumerate(json.loads(_warpline.ops())))

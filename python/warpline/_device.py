@@ -1,0 +1,88 @@
+"""Arrays on a GPU that are not torch's: DLPack, CUDA array interface."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from . import _warpline
+from ._declared import Op, Output
+from ._errors import refuse
+
+#: DLPack's number for memory of an NVIDIA GPU.
+_CUDA = 2
+
+#: The handle of the default stream, which waits for all others.
+_DEFAULT_STREAM = 1
+
+
+def is_device_array(value: Any) -> bool:
+    """Is it an array of another library that lies on a GPU?"""
+    if hasattr(value, "__cuda_array_interface__"):
+        return True
+    device = getattr(value, "__dlpack_device__", None)
+    return device is not None and int(device()[0]) == _CUDA
+
+
+def call(op: Op, args: tuple[Any, ...], outs: tuple[Any, ...] | None, stream: int | None) -> Any:
+    """Calls an op on arrays of other libraries."""
+    if stream is None:
+        stream = _stream_of([a for a in args if hasattr(a, "__cuda_array_interface__")])
+    if outs is None:
+        arrays = {p.name: value for p, value in zip(op.params, args) if p.is_tensor}
+        outs = tuple(_empty(op, output, arrays) for output in op.outputs)
+    values = tuple(
+        _view(op, p.name, value, stream) if p.is_tensor and value is not None else value
+        for p, value in zip(op.params, args)
+    )
+    views = tuple(_view(op, o.name, out, stream) for o, out in zip(op.outputs, outs))
+    for output, view in zip(op.outputs, views):
+        if not view.writable:
+            raise refuse(f"{op.name}: {output.name} cannot be written: the array is read-only")
+    for name, view in zip([p.name for p in op.params], values):
+        ready = getattr(view, "stream", None)
+        if ready is not None and ready != stream:
+            raise refuse(
+                f"{op.name}: {name} is ready in stream {ready}, and the call runs in {stream}:"
+                " pass arrays of one stream, or order the streams and pass stream="
+            )
+    _warpline.launch(op.index, values, views, stream)
+    return outs[0] if len(outs) == 1 else outs
+
+
+def _stream_of(arrays: list[Any]) -> int:
+    """The stream that the first array is ready on, if one says so."""
+    for array in arrays:
+        stream = array.__cuda_array_interface__.get("stream")
+        if stream is not None:
+            return int(stream)
+    return _DEFAULT_STREAM
+
+
+def _view(op: Op, name: str, value: Any, stream: int) -> Any:
+    if not is_device_array(value):
+        kind = type(value).__name__
+        raise refuse(
+            f"{op.name}: all tensors are on one device, and {name}, of type {kind}, is not on a GPU"
+        )
+    if hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):
+        return _warpline.View.of_dlpack(value.__dlpack__(stream=stream))
+    return _warpline.View.of_interface(value, _ordinal(value))
+
+
+def _ordinal(value: Any) -> int:
+    """The index of an array's device, where its library tells; the interface does not."""
+    device = getattr(value, "device", 0)
+    return int(getattr(device, "id", device if isinstance(device, int) else 0))
+
+
+def _empty(op: Op, output: Output, arrays: dict[str, Any]) -> Any:
+    """A new array of the library that made the input: its own `empty`."""
+    like = arrays[output.dtype_of]
+    library = sys.modules.get(type(like).__module__.partition(".")[0])
+    empty = getattr(library, "empty", None)
+    if empty is None or not hasattr(like, "dtype"):
+        kind = type(like).__name__
+        raise refuse(f"{op.name}: how to make an array of type {kind} is not known: pass out=")
+    shapes = {name: tuple(array.shape) for name, array in arrays.items() if array is not None}
+    return empty(output.shape(shapes), dtype=like.dtype)

@@ -1,0 +1,100 @@
+"""NumPy arrays, on the CPU simulator."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from . import _warpline
+from ._declared import Op, Output
+from ._errors import refuse
+
+if TYPE_CHECKING:
+    import numpy as np
+
+#: NumPy's names of element types, and ours. Those that NumPy does not have are ml_dtypes'.
+DTYPES = {
+    "float32": "f32",
+    "float16": "f16",
+    "bfloat16": "bf16",
+    "float8_e4m3fn": "e4m3",
+    "float8_e5m2": "e5m2",
+    "uint8": "u8",
+    "int32": "i32",
+    "int64": "i64",
+}
+
+
+def call(op: Op, args: tuple[Any, ...], outs: tuple[Any, ...] | None, simulate: bool) -> Any:
+    """Calls an op on arrays of the host."""
+    import numpy as np
+
+    values: list[Any] = []
+    arrays: dict[str, np.ndarray] = {}
+    for param, value in zip(op.params, args):
+        if param.is_tensor and not (value is None and not param.required):
+            arrays[param.name] = array = _array(op, param.name, value)
+            value = _native(np.ascontiguousarray(array).reshape(array.shape))
+        values.append(value)
+    if outs is None:
+        results = [_empty(output, arrays) for output in op.outputs]
+        targets = results
+    else:
+        results = [_target(op, o, out, arrays) for o, out in zip(op.outputs, outs)]
+        targets = [np.empty(out.shape, out.dtype) for out in results]
+    _warpline.simulate(op.index, tuple(values), tuple(map(_native, targets)), simulate)
+    for result, target in zip(results, targets):
+        if result is not target:
+            result[...] = target
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _array(op: Op, name: str, value: Any) -> np.ndarray:
+    """An array whose elements the native part can read."""
+    import numpy as np
+
+    if not isinstance(value, np.ndarray):
+        if not hasattr(value, "__dlpack__"):
+            kind = type(value).__name__
+            raise refuse(f"{op.name}: {name} is an array or a tensor, not of type {kind}", "bad-type")
+        value = np.from_dlpack(value)
+    dtype = value.dtype
+    if not dtype.isnative:
+        raise refuse(
+            f"{op.name}: the elements of {name} are big-endian ({dtype.str}), and a GPU's are"
+            f" little-endian: convert it with astype('{dtype.newbyteorder('=').str}')"
+        )
+    if dtype.name not in DTYPES:
+        raise refuse(f"{op.name}: {name} has elements of type {dtype}, which no kernel takes")
+    return value
+
+
+def _target(op: Op, output: Output, out: Any, arrays: dict[str, np.ndarray]) -> np.ndarray:
+    """An output of the caller's, refused if it cannot be written."""
+    import numpy as np
+
+    if not isinstance(out, np.ndarray):
+        kind = type(out).__name__
+        raise refuse(f"{op.name}: out is an array as the inputs are, not of type {kind}", "bad-type")
+    _array(op, output.name, out)
+    if not out.flags.writeable:
+        raise refuse(f"{op.name}: {output.name} cannot be written: the array is read-only")
+    for name, array in arrays.items():
+        if np.shares_memory(out, array):
+            raise refuse(
+                f"{op.name}: {output.name} shares memory with {name}, and an output must lie apart"
+            )
+    return out
+
+
+def _empty(output: Output, arrays: dict[str, np.ndarray]) -> np.ndarray:
+    import numpy as np
+
+    shape = output.shape({name: array.shape for name, array in arrays.items()})
+    return np.empty(shape, arrays[output.dtype_of].dtype)
+
+
+def _native(array: np.ndarray) -> tuple[str, tuple[int, ...], Any]:
+    """A dense array as the native part takes it: element type, shape, bytes."""
+    import numpy as np
+
+    return DTYPES[array.dtype.name], array.shape, array.reshape(-1).view(np.uint8)
