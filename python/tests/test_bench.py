@@ -1,0 +1,517 @@
+"""Tests of ``warpline.bench`` that need neither torch nor a GPU."""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+import json
+import math
+import sys
+import types
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parent.parent / "warpline"
+
+try:
+    importlib.import_module("warpline.bench")
+except ImportError:
+    # The compiled part is not built: the benchmark is tested without it.
+    stub = types.ModuleType("warpline")
+    stub.__path__ = [str(PACKAGE)]
+    sys.modules["warpline"] = stub
+
+from warpline.bench import Refusal, cli, inputs, machine, peers, plot, record, report, suites
+from warpline.bench import protocol, verify
+from warpline.bench import statistics as stats
+from warpline.bench.record import AGAIN, COPY, FAILED, OURS, SKIPPED, WRONG, Contender, Measured
+from warpline.bench.statistics import Quartiles
+
+
+def tensor(name: str, dtype: str, *shape: int) -> dict[str, Any]:
+    return {"name": name, "tensor": {"dtype": dtype, "shape": list(shape)}}
+
+
+def entry(suite: str, op: str, problem: dict[str, Any], *args: dict[str, Any]) -> dict[str, Any]:
+    flops, size = problem.pop("flops", 1e8), problem.pop("bytes", 1e8)
+    cost = {"flops": flops, "bytes": size}
+    return {"suite": suite, "family": op, "op": op, "problem": problem, **cost, "args": list(args)}
+
+
+def declared() -> list[dict[str, Any]]:
+    """Suites as the registry would give them."""
+    rows = [
+        entry(
+            "memory",
+            "softmax",
+            {"rows": 32768, "cols": cols, "dtype": dtype},
+            tensor("x", dtype, 32768, cols),
+            {"name": "dim", "value": -1},
+        )
+        for cols in (1024, 4096)
+        for dtype in ("bf16", "f32")
+    ]
+    norm = entry(
+        "memory",
+        "rms_norm",
+        {"rows": 4096, "cols": 131072, "dtype": "f32"},
+        tensor("x", "f32", 4096, 131072),
+        {"name": "weight", "value": None},
+        {"name": "eps", "value": 1e-6},
+    )
+    product = entry(
+        "gemm",
+        "unheard_of",
+        {"m": 4096, "n": 4096, "k": 4096, "dtype": "bf16", "flops": 1.4e11, "bytes": 1e8},
+        tensor("a", "bf16", 4096, 4096),
+    )
+    return [*rows, norm, product]
+
+
+@pytest.fixture
+def native(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
+    """A compiled part that only answers questions."""
+    fake = types.ModuleType("warpline._warpline")
+    fake.suites = lambda: json.dumps(declared())  # type: ignore[attr-defined]
+    fake.sensors = lambda ordinal: {  # type: ignore[attr-defined]
+        "sm_mhz": 1980.0,
+        "memory_mhz": None,
+        "watts": 400.0 + ordinal,
+    }
+    fake.build_info = lambda: {"version": "0.1.0", "commit": None}  # type: ignore[attr-defined]
+    fake.driver_version = lambda: "580.0"  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "warpline._warpline", fake)
+    return fake
+
+
+@pytest.fixture
+def no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if torch were not installed."""
+    real = builtins.__import__
+
+    def refuse(name: str, *args: Any, **kwargs: Any) -> Any:
+        if name.split(".")[0] == "torch":
+            raise ImportError("No module named 'torch'")
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+
+
+def timed(name: str, kind: str, micros: float, **more: Any) -> Contender:
+    seconds = Quartiles(*(micros * 1e-6 * f for f in (0.98, 0.99, 1.0, 1.01, 1.1)), 25)
+    return Contender(name, kind, seconds=seconds, error=1e-7, bound=2e-7, **more)
+
+
+def measured(op: str, shape: str, peers: list[Contender], **more: Any) -> Measured:
+    times = {"ours": 100.0, "again": 102.0, "copy": 95.0, **more.pop("times", {})}
+    one = Measured(
+        suite="memory",
+        family=op,
+        op=op,
+        label=f"{op} {shape} bf16",
+        shape=shape,
+        dtype="bf16",
+        problem={"rows": 1, "dtype": "bf16"},
+        flops=more.pop("flops", 1e6),
+        bytes=4e8,
+        compute_bound=more.pop("compute_bound", False),
+        contenders=[
+            more.pop("ours", timed("warpline", OURS, times["ours"])),
+            *peers,
+            timed("warpline, again", AGAIN, times["again"]),
+            timed("copy", COPY, times["copy"]),
+        ],
+        reading=machine.Reading(1980.0, 3201.0, 410.0),
+        **more,
+    )
+    one.compare()
+    return one
+
+
+def canned() -> record.Run:
+    """A run with a win, a loss, and everything that can go wrong with a peer."""
+    where = machine.Machine(
+        device="NVIDIA H200",
+        ordinal=0,
+        sms=132,
+        memory_bytes=1 << 37,
+        l2_bytes=60 << 20,
+        driver="580.159",
+        cuda="12.8",
+        cudnn="9.10.2",
+        torch="2.11.0",
+        triton="3.6.0",
+        python="3.12.1",
+        warpline="0.1.0",
+        commit="0123456789abcdef",
+    )
+    rules = {**protocol.describe(where.l2_bytes, 25, False), "check": verify.RULE}
+    win = measured(
+        "softmax",
+        "32768x1024",
+        [timed("torch", "eager", 200), timed("torch.compile", "compiled", 110)],
+    )
+    loss = measured(
+        "layer_norm",
+        "32768x4096",
+        [
+            timed("torch", "eager", 80),
+            Contender("torch.compile", "compiled", FAILED, "OutOfMemoryError: 80 <GiB>"),
+            Contender("Triton", "triton", SKIPPED, "rows are too long"),
+        ],
+    )
+    wrong = Contender("cuBLAS", "cublas", WRONG, "element [0, 1] is nan", error=math.nan)
+    more = record.Sustained(130e-6, 8000, 1500.0, 690.0)
+    product = measured(
+        "gemm",
+        "4096x4096x4096",
+        [timed("torch", "eager", 101, sustained=more), wrong],
+        flops=1.4e11,
+        compute_bound=True,
+        ours=timed("warpline", OURS, 100, sustained=more),
+    )
+    host = [
+        record.HostCost("softmax", "torch.ops.warpline.softmax", 2000, 9e-6, 9.5e-6),
+        record.HostCost("softmax", "warpline.softmax", 2000, 18e-6, 19.5e-6),
+        record.HostCost("gemm", "warpline.gemm", why="TypeError: no"),
+    ]
+    return record.Run(
+        date="2026-11-16T10:00:00+00:00",
+        command=["python3", "-m", "warpline.bench", "memory"],
+        machine=where,
+        protocol=rules,
+        seed=7,
+        problems=[win, loss, product],
+        host=host,
+        complete=True,
+    )
+
+
+class TestStatistics:
+    def test_quartiles_lie_between_neighbours(self) -> None:
+        four = stats.quartiles([40.0, 10.0, 30.0, 20.0])
+        assert four == Quartiles(10.0, 17.5, 25.0, 32.5, 40.0, 4)
+        assert four.spread == 0.6
+        assert stats.quartiles([7.0]) == Quartiles(7.0, 7.0, 7.0, 7.0, 7.0, 1)
+        assert stats.quartiles([]) is None
+
+    def test_one_slow_round_moves_no_quartile(self) -> None:
+        slow = stats.quartiles([1.0] * 14 + [50.0])
+        assert slow and (slow.median, slow.spread, slow.most) == (1.0, 0.0, 50.0)
+
+    def test_medians_leave_out_what_is_not_there(self) -> None:
+        assert stats.median([None, 3.0, 1.0]) == 2.0
+        assert stats.median([None]) is None
+
+    def test_a_geometric_mean_is_even_between_a_ratio_and_its_inverse(self) -> None:
+        assert stats.geomean([2.0, 0.5]) == pytest.approx(1.0)
+        assert stats.geomean([]) is None
+
+    def test_two_times_lie_apart_by_a_share_of_the_lesser(self) -> None:
+        assert stats.apart(2.0, 2.5) == stats.apart(2.5, 2.0) == 0.25
+
+
+class TestSuites:
+    def test_labels_name_op_shape_and_dtype(self) -> None:
+        problems = suites.parse(json.dumps(declared()))
+        assert problems[0].label == "softmax 32768x1024 bf16"
+        assert problems[0].args[1] == suites.Arg("dim", None, -1)
+        assert problems[-2].args[1].value is None
+        assert (problems[0].compute_bound, problems[-1].large_product) == (False, True)
+
+    def test_many_sizes_and_switches_are_named(self) -> None:
+        problem = {"batch": 4, "heads": 16, "seq": 1024, "dim": 128, "causal": True, "bias": False}
+        text = json.dumps([entry("attention", "attention", {**problem, "order": "nhwc"})])
+        assert suites.parse(text)[0].shape == "batch=4 heads=16 seq=1024 dim=128 causal order=nhwc"
+
+    def test_filters_keep_what_contains_any_of_them(self) -> None:
+        problems = suites.parse(json.dumps(declared()))
+
+        def labels(*filters: str) -> list[str]:
+            return [one.label for one in suites.select(problems, ["memory"], filters)]
+
+        assert labels("x1024 ") == ["softmax 32768x1024 bf16", "softmax 32768x1024 f32"]
+        assert labels("RMS", "32768×4096 f") == [
+            "softmax 32768x4096 f32",
+            "rms_norm 4096x131072 f32",
+        ]
+        assert len(labels()) == 5
+        assert len(suites.select(problems, ["all"])) == len(suites.select(problems, [])) == 6
+
+    def test_what_is_not_there_is_refused(self) -> None:
+        problems = suites.parse(json.dumps(declared()))
+        with pytest.raises(Refusal, match="no suite 'memry'; there are memory, gemm, all"):
+            suites.select(problems, ["memry"])
+        with pytest.raises(Refusal, match="contains 'bf17' in memory"):
+            suites.select(problems, ["memory"], ["bf17"])
+
+    def test_a_small_problem_keeps_equal_sides_equal(self) -> None:
+        problem = suites.parse(json.dumps(declared()))[0]
+        little = inputs.small(problem)
+        assert little.args[0].tensor == suites.TensorSpec("bf16", (64, 64))
+        assert little.args[1] == problem.args[1]
+
+
+class TestPeers:
+    def test_every_op_has_a_yardstick_and_a_reference(self) -> None:
+        assert set(peers.OPS) >= {"add", "softmax", "layer_norm", "rms_norm"}
+        for op in peers.OPS.values():
+            assert op.peers[0].kind == peers.EAGER
+            assert callable(op.reference)
+
+    def test_triton_rows_have_a_longest(self) -> None:
+        problems = suites.parse(json.dumps(declared()))
+        why_not = peers.longer_rows_than(32768)
+        assert why_not(problems[0]) is None
+        assert why_not(problems[-2]) == "one program holds a row of at most 32768 elements"
+
+
+class TestVerify:
+    def test_sixteen_bits_may_be_off_by_an_ulp_at_the_magnitude(self) -> None:
+        assert verify.allowance("bf16", 10.0) == 8 * 2.0**-7
+        assert verify.allowance("f16", 0.3) == 0.25 * 2.0**-10
+        assert verify.allowance("bf16", 0.0) == 0.0
+
+    def test_f32_is_measured_by_its_scale(self) -> None:
+        assert verify.allowance("f32", 20.0) == pytest.approx(2e-5)
+        assert verify.bound("f32", 1.0, 3e-6) == pytest.approx(7e-6)
+
+    def test_without_a_yardstick_the_bound_is_eight_times_the_allowance(self) -> None:
+        for none in (None, math.nan):
+            assert verify.bound("f32", 1.0, none) == pytest.approx(8e-6)
+
+    def test_the_worst_output_is_the_one_nearest_its_bound(self) -> None:
+        assert verify.Checked([1.0, 0.5], [10.0, 0.6]).worst == (0.5, 0.6)
+        assert verify.Checked([], []).worst == (None, None)
+        error, most = verify.Checked([1.0, math.nan], [1.1, 5.0]).worst
+        assert error is not None and math.isnan(error) and most == 5.0
+
+
+class TestRecord:
+    def test_what_is_written_is_read_again(self, tmp_path: Path) -> None:
+        run, path = canned(), tmp_path / "run.json"
+        run.problems[2].contenders[2].error = None
+        record.write(run, path)
+        assert record.load(path) == run
+        assert [file.name for file in tmp_path.iterdir()] == ["run.json"]
+
+    def test_json_has_no_number_that_is_none(self, tmp_path: Path) -> None:
+        path = tmp_path / "run.json"
+        record.write(canned(), path)
+        text = path.read_text(encoding="utf-8")
+        assert "NaN" not in text
+        plain = json.loads(text)
+        assert plain["schema"] == record.SCHEMA
+        assert plain["passed"] and plain["seed"] == 7 and plain["machine"]["driver"] == "580.159"
+        assert plain["reading"] == {"sm_mhz": 1980.0, "memory_mhz": 3201.0, "watts": 410.0}
+        ours, eager = plain["problems"][0]["contenders"][:2]
+        assert ours["seconds"]["count"] == 25 and eager["ratio"] == pytest.approx(2.0)
+        assert plain["summary"]["wins"] == 2 and plain["summary"]["losses"] == 1
+
+    def test_another_schema_is_refused(self) -> None:
+        with pytest.raises(ValueError, match="schema 99"):
+            record.from_dict({**record.to_dict(canned()), "schema": 99})
+
+    def test_only_peers_that_were_timed_can_be_the_best(self) -> None:
+        win, loss, _ = canned().problems
+        assert win.best and win.best.name == "torch.compile"
+        assert loss.best and (loss.best.name, loss.best.ratio) == ("torch", pytest.approx(0.8))
+        assert win.spread == pytest.approx(0.02)
+        assert win.share(win.ours) == pytest.approx(0.95)
+
+    def test_the_summary_has_means_by_op_and_overall(self) -> None:
+        summary = record.summarise(canned().problems)
+        assert [line.name for line in summary.ops] == ["softmax", "layer_norm", "gemm"]
+        assert summary.overall.best == pytest.approx((1.1 * 0.8 * 1.01) ** (1 / 3))
+        assert summary.overall.peers["torch"][1] == 3
+        assert "Triton" not in summary.overall.peers
+        assert (summary.wins, summary.losses, summary.within_spread) == (2, 1, 1)
+        assert summary.spread_worst == pytest.approx(0.02)
+
+    def test_a_run_fails_where_ours_does(self) -> None:
+        run = canned()
+        assert run.passed
+        run.problems[0].ours.state = WRONG
+        assert not run.passed
+
+
+class TestReport:
+    def test_columns_are_aligned(self) -> None:
+        lines = report.table(["a", "bb"], [["x", "1"], ["yyy", "22222"]])
+        assert lines == ["a       bb", "---  -----", "x        1", "yyy  22222"]
+
+    def test_a_run_says_who_won_and_what_went_wrong(self) -> None:
+        text = report.text(canned())
+        for part in (
+            "NVIDIA H200",
+            "driver 580.159",
+            "seed 7",
+            "120 MiB are read",
+            "1.100*",
+            "ahead of torch.compile by 10.0 %",
+            "BEHIND torch by 25.0 %",
+            "0.950",
+            "4000 GB/s",
+            "1400.0 TFLOP/s",
+            "torch.compile failed: OutOfMemoryError: 80 <GiB> [layer_norm 32768x4096 bf16]",
+            "Triton does not apply: rows are too long",
+            "cuBLAS wrong: element [0, 1] is nan",
+            "Sustained",
+            "2 won, 1 lost",
+            "worst 2.00 %",
+            "above 15 µs",
+            "TypeError: no",
+        ):
+            assert part in text, part
+        assert "QUICK" not in text
+
+    def test_a_quick_run_is_marked(self) -> None:
+        run = canned()
+        run.quick = True
+        assert report.text(run).count("not for publication") == 2
+
+    def test_a_wrong_result_of_ours_is_loud(self) -> None:
+        ours = Contender("warpline", OURS, WRONG, "element [3] is 1 where 2 is expected")
+        one = measured("softmax", "8x8", [timed("torch", "eager", 90)], ours=ours)
+        run = canned()
+        run.problems = [one]
+        text = report.text(run)
+        assert "OURS WRONG" in text and "element [3] is 1" in text
+        assert report.progress(3, 31, one, 1.5).startswith("[ 3/31] softmax 8x8 bf16: OURS WRONG")
+
+    def test_a_run_that_was_stopped_says_why(self) -> None:
+        run = canned()
+        run.problems, run.stopped = [], "interrupted"
+        assert "STOPPED: interrupted" in report.text(run)
+        assert not run.passed
+
+
+class TestPlot:
+    def texts(self, run: record.Run) -> list[str]:
+        root = ElementTree.fromstring(plot.svg(run))
+        assert root.tag == "{http://www.w3.org/2000/svg}svg"
+        return [text for text in root.itertext() if text.strip()]
+
+    def test_every_problem_and_contender_is_named(self) -> None:
+        texts = self.texts(canned())
+        for name in ("warpline", "torch", "torch.compile", "softmax", "layer_norm", "gemm"):
+            assert name in texts
+        for name in ("Triton", "cuBLAS"):
+            assert f"{name} (not timed)" in texts
+        assert "32768 × 1024" in texts and "4096 × 4096 × 4096" in texts
+        assert "copy = 1.0" in texts and any("TFLOP/s" in text for text in texts)
+        assert "1.10×" in texts and "0.80×" in texts
+
+    def test_marks_lie_inside_the_picture(self) -> None:
+        run = canned()
+        run.problems[0].contenders[1] = timed("a & b <c>", "eager", 4000)
+        run.problems[0].compare()
+        root = ElementTree.fromstring(plot.svg(run))
+        places = [float(e.get("cx", "")) for e in root.iter() if e.get("cx")]
+        assert places and all(0 < x < plot.WIDTH for x in places)
+
+    def test_nothing_measured_and_quick_runs_are_drawn_too(self) -> None:
+        run = canned()
+        run.quick = True
+        assert "Quick run: not for publication" in self.texts(run)
+        run.problems = []
+        assert self.texts(run)
+
+
+class TestCommandLine:
+    def refused(self, capsys: pytest.CaptureFixture[str], *argv: str) -> str:
+        assert cli.main(list(argv)) == 2
+        out, err = capsys.readouterr()
+        assert out == "" and err.startswith("warpline.bench: ") and err.count("\n") == 1
+        return err
+
+    def test_the_list_needs_no_gpu(
+        self, native: Any, no_torch: None, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert cli.main(["--list"]) == 0
+        out = capsys.readouterr().out
+        assert "memory: 5 problems" in out and "  softmax 32768x1024 bf16\n" in out
+        assert "unheard_of 4096x4096x4096 bf16  (alone" in out
+        assert cli.main(["--list", "memory", "--filter", "rms"]) == 0
+        assert "softmax" not in capsys.readouterr().out
+
+    def test_an_unknown_suite_names_those_that_exist(
+        self, native: Any, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert "there are memory, gemm, all" in self.refused(capsys, "nothing")
+        assert "Name a suite: memory, gemm, all" in self.refused(capsys)
+        assert "no problem" in self.refused(capsys, "memory", "--filter", "bf17")
+
+    def test_too_few_rounds_are_refused(
+        self, native: Any, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        err = self.refused(capsys, "memory", "--rounds", "14")
+        assert "14 rounds are too few: ask for at least 15" in err and "--quick" in err
+        assert "at least 1" in self.refused(capsys, "memory", "--quick", "--rounds", "0")
+
+    def test_bad_arguments_are_refused_in_a_sentence(
+        self, native: Any, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert "--bogus" in self.refused(capsys, "memory", "--bogus")
+        assert "invalid int" in self.refused(capsys, "memory", "--rounds", "many")
+        assert "not allowed" in self.refused(capsys, "memory", "--sustained", "--no-sustained")
+
+    def test_a_file_that_cannot_be_written_is_refused_before_the_run(
+        self, native: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        missing = str(tmp_path / "no" / "run.json")
+        assert "cannot be written" in self.refused(capsys, "memory", "--json", missing)
+        assert "cannot be written" in self.refused(capsys, "memory", "--plot", str(tmp_path))
+
+    def test_no_torch_is_said(
+        self, native: Any, no_torch: None, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert "needs torch" in self.refused(capsys, "memory")
+
+    def test_no_cuda_is_said(
+        self, native: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        torch = types.ModuleType("torch")
+        torch.cuda = types.SimpleNamespace(  # type: ignore[attr-defined]
+            is_available=lambda: False, device_count=lambda: 1
+        )
+        monkeypatch.setitem(sys.modules, "torch", torch)
+        assert "no CUDA device" in self.refused(capsys, "memory")
+        torch.cuda.is_available = lambda: True  # type: ignore[attr-defined]
+        assert "no CUDA device 3" in self.refused(capsys, "memory", "--device", "3")
+
+    def test_a_missing_compiled_part_is_said(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.setitem(sys.modules, "warpline._warpline", None)
+        assert "compiled part" in self.refused(capsys, "--list")
+
+
+class TestMachine:
+    def test_sensors_that_fail_read_nothing(self, native: Any) -> None:
+        assert machine.read(1) == machine.Reading(1980.0, None, 401.0)
+        native.sensors = lambda ordinal: 1 / 0
+        assert machine.read(1) == machine.Reading()
+
+    def test_readings_have_a_median(self) -> None:
+        readings = [machine.Reading(1.0, None, 3.0), machine.Reading(3.0, None, None)]
+        assert machine.median_reading(readings) == machine.Reading(2.0, None, 3.0)
+
+    def test_cudnn_has_two_ways_to_count(self) -> None:
+        assert machine.cudnn_version(91002) == "9.10.2"
+        assert machine.cudnn_version(8907) == "8.9.7"
+        assert machine.cudnn_version(None) is None
+
+
+class TestProtocol:
+    def test_a_reason_is_one_short_line(self) -> None:
+        assert protocol.reason(ValueError("\n  why\nmore")) == "ValueError: why"
+        assert protocol.reason(ValueError()) == "ValueError"
+        assert len(protocol.reason(ValueError("x" * 500))) == 200
+
+    def test_the_protocol_is_described(self) -> None:
+        rules = protocol.describe(60 << 20, 25, True)
+        assert "120 MiB are read" in rules["flush"] and rules["quick"] is True

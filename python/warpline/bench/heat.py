@@ -1,0 +1,207 @@
+"""One problem: its contenders are built, checked, and raced."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from . import inputs
+from .peers import EAGER, OPS, Built, Op, Peer
+from .protocol import DeviceLost, Timer, alive, fresh, reason
+from .record import AGAIN, COPY, FAILED, OURS, SKIPPED, TIMED, WRONG, Contender, Measured
+from .statistics import quartiles
+from .suites import Problem
+from .verify import Reference, byte_sizes, poison
+
+#: How ours is called in tables.
+OUR_NAME = "warpline"
+
+
+@dataclass
+class Settings:
+    """How a problem is measured."""
+
+    rounds: int
+    warm_s: float
+    seed: int
+    #: Whether each contender also runs alone for a second; none: large products do.
+    sustained: bool | None = None
+
+
+@dataclass
+class Entry:
+    """A contender that may still run."""
+
+    result: Contender
+    build: Callable[[], Built]
+    call: Callable[[], Any] | None = None
+
+
+def measure(problem: Problem, timer: Timer, settings: Settings) -> Measured:
+    """Measures one problem; contenders that fail are told of and left out."""
+    import torch
+
+    measured = Measured(
+        suite=problem.suite,
+        family=problem.family,
+        op=problem.op,
+        label=problem.label,
+        shape=problem.shape,
+        dtype=problem.dtype,
+        problem=problem.problem,
+        flops=problem.flops,
+        bytes=problem.bytes,
+        compute_bound=problem.compute_bound,
+    )
+    fresh()
+    try:
+        with torch.no_grad():
+            _measure(problem, measured, timer, settings)
+    except DeviceLost as why:
+        raise DeviceLost(f"{problem.label}: {why}") from None
+    except Exception as why:
+        # Inputs or reference: nobody can run.
+        ours = measured.of_kind(OURS)
+        if ours is None:
+            ours = Contender(OUR_NAME, OURS)
+            measured.contenders.append(ours)
+        ours.state, ours.why = FAILED, reason(why)
+    fresh()
+    measured.compare()
+    return measured
+
+
+def _measure(problem: Problem, measured: Measured, timer: Timer, settings: Settings) -> None:
+    op = OPS.get(problem.op)
+    args = inputs.draw(problem, settings.seed, op.draw if op else None)
+    ours = Entry(Contender(OUR_NAME, OURS), lambda: our_call(problem.op, args))
+    entries = [ours, *_peers(op, problem, args)]
+    measured.contenders = [entry.result for entry in entries]
+    if op is None:
+        measured.notes.append("no reference and no peers are declared: alone, and not checked")
+        _guarded(ours, lambda: _build(ours))
+    else:
+        _check_all(op, args, entries)
+    # After the check, so that the reference and the copy are not there at once.
+    fresh_memory()
+    copy = Entry(Contender("copy", COPY), lambda: _copy(int(problem.bytes) // 2))
+    _guarded(copy, lambda: _build(copy))
+    again = Entry(Contender(f"{OUR_NAME}, again", AGAIN), ours.build, ours.call)
+    again.result.state, again.result.why = ours.result.state, ours.result.why
+    entries += [again, copy]
+    measured.contenders = [entry.result for entry in entries]
+    _race([entry for entry in entries if entry.call], measured, timer, settings)
+    wanted = problem.large_product if settings.sustained is None else settings.sustained
+    if wanted:
+        _sustain(entries, timer)
+
+
+def our_call(op: str, args: inputs.Args) -> Built:
+    """Our public function on the arguments, in the order of its parameters."""
+    function = getattr(importlib.import_module("warpline"), op)
+    values = tuple(args.values())
+    return Built(lambda: function(*values))
+
+
+def _peers(op: Op | None, problem: Problem, args: inputs.Args) -> list[Entry]:
+    def entry(peer: Peer) -> Entry:
+        why = peer.why_not(problem)
+        state = TIMED if why is None else SKIPPED
+        return Entry(Contender(peer.name, peer.kind, state, why), lambda: peer.build(args))
+
+    return [entry(peer) for peer in (op.peers if op else ())]
+
+
+def _build(entry: Entry) -> None:
+    """Builds a contender and runs it once."""
+    built = entry.build()
+    entry.call, entry.result.note = built.call, built.note
+    built.call()
+    alive(entry.result.name)
+
+
+def _guarded(entry: Entry, work: Callable[[], None]) -> None:
+    """Does something with a contender; where that fails, it is out, and why is kept."""
+    if entry.result.state != TIMED:
+        return
+    try:
+        work()
+    except DeviceLost:
+        raise
+    except Exception as why:
+        entry.call = None
+        entry.result.state, entry.result.why = FAILED, reason(why)
+        alive(entry.result.name)
+
+
+def _check_all(op: Op, args: inputs.Args, entries: list[Entry]) -> None:
+    """Checks every contender, torch's own function first: it is the yardstick."""
+    reference = Reference(op, args)
+    sizes: list[int] = []
+
+    def check(entry: Entry) -> None:
+        _build(entry)
+        poison(sizes)
+        assert entry.call is not None
+        out = entry.call()
+        alive(entry.result.name)
+        sizes[:] = byte_sizes(out)
+        if entry.result.kind == EAGER and reference.yardsticks is None:
+            reference.yardstick(out)
+        checked = reference.check(out)
+        entry.result.error, entry.result.bound = checked.worst
+        if checked.wrong is not None:
+            entry.call = None
+            entry.result.state, entry.result.why = WRONG, checked.wrong
+
+    for entry in sorted(entries, key=lambda entry: entry.result.kind != EAGER):
+        _guarded(entry, functools.partial(check, entry))
+
+
+def fresh_memory() -> None:
+    """Gives what is free back to the device."""
+    import torch
+
+    torch.cuda.empty_cache()
+
+
+def _copy(size: int) -> Built:
+    """A copy on the device that reads and writes so many bytes each."""
+    import torch
+
+    source = torch.ones(max(size, 1), dtype=torch.uint8, device=inputs.DEVICE)
+    target = torch.empty_like(source)
+    return Built(lambda: target.copy_(source))
+
+
+def _race(entries: list[Entry], measured: Measured, timer: Timer, settings: Settings) -> None:
+    if not entries:
+        return
+    names = [entry.result.name for entry in entries]
+    calls = [entry.call for entry in entries if entry.call]
+    times = timer.rounds(calls, settings.rounds, names, settings.warm_s)
+    for i, entry in enumerate(entries):
+        if i in times.failures:
+            entry.call = None
+            entry.result.state, entry.result.why = FAILED, times.failures[i]
+        else:
+            entry.result.seconds = quartiles(times.seconds[i])
+    measured.reading = times.reading
+    measured.late = times.late
+    if times.late:
+        measured.notes.append("the host may have been behind in some launches (late, in the JSON)")
+
+
+def _sustain(entries: list[Entry], timer: Timer) -> None:
+    """Each contender alone, in random order."""
+    running = [entry for entry in entries if entry.call and entry.result.kind != AGAIN]
+    for i in timer.shuffled(len(running)):
+        _guarded(running[i], functools.partial(_sustain_one, running[i], timer))
+
+
+def _sustain_one(entry: Entry, timer: Timer) -> None:
+    assert entry.call is not None and entry.result.seconds is not None
+    entry.result.sustained = timer.sustain(entry.call, entry.result.seconds.median)

@@ -1,0 +1,112 @@
+"""What the host spends on a call of an op."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import random
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from . import inputs
+from .peers import EAGER, OPS, Peer
+from .protocol import DeviceLost, alive, reason
+from .record import HostCost
+from .statistics import quartiles
+from .suites import Problem
+
+#: Calls of a round, between which nothing waits for the device.
+CALLS = 200
+#: Rounds.
+ROUNDS = 10
+#: Above this, the table says so.
+DEAR_S = 15e-6
+
+
+def first_of_each(problems: Iterable[Problem]) -> list[Problem]:
+    """The first problem of each op."""
+    first: dict[str, Problem] = {}
+    for problem in problems:
+        first.setdefault(problem.op, problem)
+    return list(first.values())
+
+
+def measure(problem: Problem, seed: int) -> list[HostCost]:
+    """The host's cost of small calls: the registered op, our function, torch's own."""
+    import torch
+
+    op, little = OPS.get(problem.op), inputs.small(problem)
+    ours, registered = f"warpline.{problem.op}", f"torch.ops.warpline.{problem.op}"
+    try:
+        args = inputs.draw(little, seed, op.draw if op else None)
+    except Exception as why:
+        return [HostCost(problem.op, ours, why=reason(why))]
+    values = tuple(args.values())
+
+    def plain(find: Callable[[], Callable[..., Any]]) -> Callable[[], Callable[[], Any]]:
+        def build() -> Callable[[], Any]:
+            function = find()
+            return lambda: function(*values)
+
+        return build
+
+    contenders: dict[str, Callable[[], Callable[[], Any]]] = {
+        registered: plain(lambda: getattr(torch.ops.warpline, problem.op)),
+        ours: plain(lambda: getattr(importlib.import_module("warpline"), problem.op)),
+    }
+    for peer in op.peers if op else ():
+        if peer.kind == EAGER and peer.why_not(little) is None:
+            contenders[peer.name] = functools.partial(_built, peer, args)
+    try:
+        with torch.no_grad():
+            return _measure(problem.op, contenders, seed)
+    except DeviceLost:
+        raise
+    except Exception as why:
+        return [HostCost(problem.op, ours, why=reason(why))]
+
+
+def _built(peer: Peer, args: inputs.Args) -> Callable[[], Any]:
+    return peer.build(args).call
+
+
+def _measure(
+    op: str, contenders: dict[str, Callable[[], Callable[[], Any]]], seed: int
+) -> list[HostCost]:
+    costs = {name: HostCost(op, name) for name in contenders}
+    calls: dict[str, Callable[[], Any]] = {}
+    samples: dict[str, list[float]] = {}
+    for name, build in contenders.items():
+        try:
+            calls[name] = build()
+            _stretch(calls[name], name)
+            samples[name] = []
+        except DeviceLost:
+            raise
+        except Exception as why:
+            calls.pop(name, None)
+            costs[name].why = reason(why)
+            alive(name)
+    order, chance = list(calls), random.Random(seed)
+    for _ in range(ROUNDS):
+        chance.shuffle(order)
+        for name in order:
+            samples[name].append(_stretch(calls[name], name))
+    for name, seconds in samples.items():
+        found = quartiles(seconds)
+        if found:
+            costs[name].calls = ROUNDS * CALLS
+            costs[name].least_s, costs[name].median_s = found.least, found.median
+    return list(costs.values())
+
+
+def _stretch(call: Callable[[], Any], name: str) -> float:
+    """Seconds of one call on the host, over many; waits before and after."""
+    alive(name)
+    began = time.perf_counter()
+    for _ in range(CALLS):
+        call()
+    seconds = (time.perf_counter() - began) / CALLS
+    alive(name)
+    return seconds

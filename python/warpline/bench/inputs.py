@@ -1,0 +1,91 @@
+"""The tensors that all contenders of a problem share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from .suites import Arg, Problem, TensorSpec
+
+if TYPE_CHECKING:
+    import torch
+
+#: Arguments by name, in the order of the op's parameters.
+Args = dict[str, Any]
+#: Makes a tensor that is not simply drawn from N(0, 1).
+Draw = Callable[[Problem, TensorSpec, "torch.Generator"], "torch.Tensor"]
+
+#: Names of dtypes, and torch's.
+DTYPES = {
+    "f64": "float64",
+    "f32": "float32",
+    "f16": "float16",
+    "bf16": "bfloat16",
+    "e4m3": "float8_e4m3fn",
+    "e5m2": "float8_e5m2",
+    "ue8m0": "float8_e8m0fnu",
+    "i64": "int64",
+    "i32": "int32",
+    "i16": "int16",
+    "i8": "int8",
+    "u8": "uint8",
+    "bool": "bool",
+}
+#: Where everything lies: the current CUDA device.
+DEVICE = "cuda"
+#: The longest side of a small problem.
+SMALL = 64
+
+
+def torch_dtype(name: str) -> torch.dtype:
+    """torch's dtype of a name."""
+    import torch
+
+    found = getattr(torch, DTYPES.get(name, ""), None)
+    if found is None:
+        raise TypeError(f"torch has no dtype for {name!r}")
+    return found
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    """The short name of a torch dtype."""
+    long = str(dtype).removeprefix("torch.")
+    return next((short for short, name in DTYPES.items() if name == long), long)
+
+
+def draw(problem: Problem, seed: int, special: Mapping[str, Draw] | None = None) -> Args:
+    """The arguments of a problem: floats from N(0, 1), integers 0, unless drawn specially."""
+    import torch
+
+    generator = torch.Generator(DEVICE).manual_seed(seed)
+    args: Args = {}
+    for arg in problem.args:
+        if arg.tensor is None:
+            args[arg.name] = arg.value
+        elif special and arg.name in special:
+            args[arg.name] = special[arg.name](problem, arg.tensor, generator)
+        else:
+            args[arg.name] = _plain(arg.tensor, generator)
+    return args
+
+
+def _plain(spec: TensorSpec, generator: torch.Generator) -> torch.Tensor:
+    import torch
+
+    dtype, device = torch_dtype(spec.dtype), generator.device
+    if not dtype.is_floating_point:
+        return torch.zeros(spec.shape, dtype=dtype, device=device)
+    return torch.randn(spec.shape, device=device, generator=generator).to(dtype)
+
+
+def small(problem: Problem) -> Problem:
+    """The same problem with no side longer than 64; equal sides stay equal."""
+
+    def less(arg: Arg) -> Arg:
+        if arg.tensor is None:
+            return arg
+        shape = tuple(min(side, SMALL) for side in arg.tensor.shape)
+        return replace(arg, tensor=replace(arg.tensor, shape=shape))
+
+    return replace(problem, args=tuple(less(arg) for arg in problem.args))

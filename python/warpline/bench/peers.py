@@ -1,0 +1,147 @@
+"""What each op is compared with. This is the only file that knows ops by name.
+
+An op needs one entry in :data:`OPS`: its float64 reference, the arguments that
+may be cut into chunks for it, and its peers. The functions themselves live in
+modules that are imported when they are needed, as torch and Triton are.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .inputs import Args, Draw
+from .suites import Problem
+
+#: Does the work once, on inputs that it holds; waits for nothing.
+Call = Callable[[], Any]
+#: Says why something does not apply to a problem; none where it does.
+WhyNot = Callable[[Problem], str | None]
+
+#: The kinds of peers. The first gives the yardstick for errors.
+EAGER, COMPILED, CUBLAS, CUDNN, TRITON = "eager", "compiled", "cublas", "cudnn", "triton"
+
+
+@dataclass(frozen=True)
+class Built:
+    """A contender on its inputs."""
+
+    call: Call
+    #: How it was set up, for the record.
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Peer:
+    """Another way to solve the problems of an op."""
+
+    name: str
+    kind: str
+    build: Callable[[Args], Built]
+    why_not: WhyNot = lambda problem: None
+
+
+@dataclass(frozen=True)
+class Op:
+    """What an op is compared with."""
+
+    #: Takes the arguments by name, floats in float64, and gives the output or a tuple of them.
+    reference: Callable[..., Any]
+    #: Arguments that are cut along their first side, as the outputs are, so
+    #: that the reference fits into memory; the others are passed whole.
+    split: tuple[str, ...]
+    peers: tuple[Peer, ...]
+    #: Tensors that are not drawn from N(0, 1).
+    draw: Mapping[str, Draw] = field(default_factory=dict)
+
+
+def found(module: str, name: str) -> Callable[..., Any]:
+    """A function of a module of this package, which is imported now."""
+    return getattr(importlib.import_module(f".{module}", __package__), name)
+
+
+def later(module: str, name: str) -> Callable[..., Any]:
+    """A function of a module of this package, which is imported when it is called."""
+    return lambda *args, **kwargs: found(module, name)(*args, **kwargs)
+
+
+def eager(module: str, name: str) -> Peer:
+    """torch's own function."""
+
+    def build(args: Args) -> Built:
+        function = found(module, name)
+        return Built(lambda: function(**args))
+
+    return Peer("torch", EAGER, build)
+
+
+def compiled(module: str, name: str) -> Peer:
+    """The same through ``torch.compile``, for this shape alone."""
+
+    def build(args: Args) -> Built:
+        import torch
+
+        function = torch.compile(found(module, name), fullgraph=True, dynamic=False)
+        return Built(lambda: function(**args))
+
+    return Peer("torch.compile", COMPILED, build)
+
+
+def triton(module: str, name: str, why_not: WhyNot = lambda problem: None) -> Peer:
+    """A Triton kernel, by a function that takes the arguments and builds it."""
+
+    def missing(problem: Problem) -> str | None:
+        if importlib.util.find_spec("triton") is None:
+            return "Triton is not installed"
+        return why_not(problem)
+
+    def build(args: Args) -> Built:
+        built: Built = found(module, name)(**args)
+        return built
+
+    return Peer("Triton", TRITON, build, missing)
+
+
+def longer_rows_than(most: int) -> WhyNot:
+    """Rows of the first tensor must not be longer than this."""
+
+    def why_not(problem: Problem) -> str | None:
+        shape = next(arg.tensor.shape for arg in problem.args if arg.tensor)
+        if shape[-1] <= most:
+            return None
+        return f"one program holds a row of at most {most} elements"
+
+    return why_not
+
+
+def row_op(name: str) -> Op:
+    """An op on the rows of ``x``."""
+    return Op(
+        reference=later("torch_rows", f"{name}_reference"),
+        split=("x",),
+        peers=(
+            eager("torch_rows", name),
+            compiled("torch_rows", name),
+            triton("triton_rows", name, longer_rows_than(32768)),
+        ),
+    )
+
+
+#: Every op that has peers.
+OPS: dict[str, Op] = {
+    "add": Op(
+        reference=later("torch_rows", "add_reference"),
+        split=("a", "b"),
+        peers=(
+            eager("torch_rows", "add"),
+            compiled("torch_rows", "add"),
+            triton("triton_rows", "add"),
+        ),
+    ),
+    "softmax": row_op("softmax"),
+    "layer_norm": row_op("layer_norm"),
+    "rms_norm": row_op("rms_norm"),
+}

@@ -1,0 +1,260 @@
+"""The results as text."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from . import suites
+from .host import DEAR_S
+from .record import (
+    AGAIN,
+    FAILED,
+    SKIPPED,
+    TIMED,
+    WRONG,
+    Contender,
+    HostCost,
+    Line,
+    Measured,
+    Run,
+    peer_names,
+    summarise,
+)
+from .suites import Problem
+
+#: What stands in the table for a contender that was not timed.
+CELLS = {WRONG: "wrong", FAILED: "failed", SKIPPED: "n/a"}
+QUICK = "QUICK RUN: too few rounds, not for publication."
+
+
+def table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, words: bool = False
+) -> list[str]:
+    """Aligned columns; the first ones, and the last if it has words, to the left."""
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+
+    def line(cells: Sequence[str]) -> str:
+        padded = [
+            cell.ljust(width) if i < left or (words and i == len(widths) - 1) else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        ]
+        return "  ".join(padded).rstrip()
+
+    return [line(head), "  ".join("-" * width for width in widths), *map(line, rows)]
+
+
+def text(run: Run) -> str:
+    """Everything that is printed of a run."""
+    parts = [_heading(run)]
+    if run.problems:
+        parts += [_problems(run), _notes(run.problems), _sustained(run.problems), _means(run)]
+    parts.append(_host(run.host))
+    if run.stopped:
+        parts.append([f"STOPPED: {run.stopped}"])
+    if run.quick:
+        parts.append([QUICK])
+    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+
+
+def listing(problems: Sequence[Problem], known_ops: Sequence[str]) -> str:
+    """The suites and their problems."""
+    lines = []
+    for suite in dict.fromkeys(problem.suite for problem in problems):
+        inside = [problem for problem in problems if problem.suite == suite]
+        lines.append(f"{suite}: {len(inside)} problem{'s' if len(inside) != 1 else ''}")
+        for problem in inside:
+            alone = "" if problem.op in known_ops else "  (alone: no peers are declared)"
+            lines.append(f"  {problem.label}{alone}")
+    return "\n".join([*lines, "", f"{suites.ALL}: every suite"]) + "\n"
+
+
+def verdict(measured: Measured) -> str:
+    """Ours against the fastest peer, in words."""
+    if measured.ours.state != TIMED:
+        return f"OURS {CELLS.get(measured.ours.state, 'failed').upper()}"
+    best = measured.best
+    if best is None or best.ratio is None:
+        return "alone"
+    if best.ratio < 1:
+        return f"BEHIND {best.name} by {100 * (1 / best.ratio - 1):.1f} %"
+    return f"ahead of {best.name} by {100 * (best.ratio - 1):.1f} %"
+
+
+def progress(number: int, count: int, measured: Measured, seconds: float) -> str:
+    """One line for a problem that was measured."""
+    ours, share = measured.ours, measured.share(measured.ours)
+    words = [f"{ours.median * 1e6:.1f} µs"] if ours.median else []
+    if share is not None and not measured.compute_bound:
+        words.append(f"{share:.3f} of copy")
+    words.append(verdict(measured))
+    if ours.why:
+        words.append(ours.why)
+    place = f"[{number:>{len(str(count))}}/{count}]"
+    return f"{place} {measured.label}: {', '.join(words)} ({seconds:.1f} s)"
+
+
+def _heading(run: Run) -> list[str]:
+    m, reading, rules = run.machine, run.reading, run.protocol
+    commit = f" ({m.commit})" if m.commit else ""
+    lines = [
+        f"Warpline {m.warpline or 'of unknown version'}{commit} on {m.device}, "
+        f"driver {m.driver or 'unknown'}, CUDA {m.cuda or 'unknown'}",
+        f"torch {m.torch}, Triton {m.triton or 'missing'}, cuDNN {m.cudnn or 'missing'}, "
+        f"Python {m.python}; {run.date}",
+        f"Medians of {rules.get('rounds')} rounds, {rules.get('order')}; seed {run.seed}.",
+        f"Flush: {rules.get('flush')}.",
+        *textwrap.wrap(f"Check: {rules.get('check')}.", 110, subsequent_indent="  "),
+        f"Sensors (medians): SM {_or(reading.sm_mhz, '.0f', ' MHz')}, "
+        f"memory {_or(reading.memory_mhz, '.0f', ' MHz')}, {_or(reading.watts, '.0f', ' W')}.",
+    ]
+    return [QUICK, *lines] if run.quick else lines
+
+
+def _or(value: float | None, form: str, unit: str = "") -> str:
+    return "not read" if value is None else f"{value:{form}}{unit}"
+
+
+def _dash(value: float | None, form: str) -> str:
+    return "-" if value is None else f"{value:{form}}"
+
+
+def _ratio(contender: Contender | None, best: Contender | None) -> str:
+    if contender is None:
+        return "-"
+    if contender.state != TIMED:
+        return CELLS[contender.state]
+    return _dash(contender.ratio, ".3f") + ("*" if contender is best else " ")
+
+
+def _rate(measured: Measured, seconds: float | None) -> str:
+    rate = measured.rate(seconds)
+    if rate is None:
+        return "-"
+    return f"{rate / 1e12:.1f} TFLOP/s" if measured.compute_bound else f"{rate / 1e9:.0f} GB/s"
+
+
+def _problems(run: Run) -> list[str]:
+    peers = peer_names(run.problems)
+    head = ["problem", "dtype", "ours µs", "rate", "of copy", "spread", *peers, "best peer"]
+    rows = []
+    for one in run.problems:
+        ours, by_name = one.ours, {peer.name: peer for peer in one.peers}
+        share = None if one.compute_bound else one.share(ours)
+        rows.append(
+            [
+                f"{one.op} {one.shape}".rstrip(),
+                one.dtype,
+                f"{ours.median * 1e6:.1f}" if ours.median else CELLS.get(ours.state, "-"),
+                _rate(one, ours.median),
+                _dash(share, ".3f"),
+                f"{100 * one.spread:.1f} %" if one.spread is not None else "-",
+                *(_ratio(by_name.get(name), one.best) for name in peers),
+                verdict(one),
+            ]
+        )
+    lines = table(head, rows, left=2, words=True)
+    return [
+        *lines,
+        "Under each peer: its time / ours, so above 1 ours is faster; * marks the fastest peer.",
+        "Of copy: against a device copy that moves as many bytes in the same rounds. Spread: how",
+        "far two entries of ours lay apart.",
+    ]
+
+
+def _notes(problems: Sequence[Measured]) -> list[str]:
+    """Why contenders were not timed, and what else is to be said; the same things together."""
+    found: dict[str, list[str]] = {}
+    for one in problems:
+        for note in one.notes:
+            found.setdefault(note, []).append(one.label)
+        for contender in one.contenders:
+            if contender.state == TIMED or contender.kind == AGAIN:
+                continue
+            cell = "does not apply" if contender.state == SKIPPED else CELLS[contender.state]
+            what = f"{contender.name} {cell}: {contender.why}"
+            found.setdefault(what, []).append(one.label)
+    lines = []
+    for what, labels in found.items():
+        where = ", ".join(labels[:4]) + (f" and {len(labels) - 4} more" if len(labels) > 4 else "")
+        lines.append(f"  {what} [{where}]")
+    return ["Not timed, and notes:", *lines] if lines else []
+
+
+def _sustained(problems: Sequence[Measured]) -> list[str]:
+    some = [one for one in problems if any(c.sustained for c in one.contenders)]
+    if not some:
+        return []
+    peers = peer_names(some)
+    rows = []
+    for one in some:
+        ours = one.ours.sustained
+        by_name = {peer.name: peer.sustained for peer in one.peers}
+        ratios = []
+        for name in peers:
+            peer = by_name.get(name)
+            ratios.append(f"{peer.seconds / ours.seconds:.3f}" if peer and ours else "-")
+        rows.append(
+            [
+                f"{one.op} {one.shape}".rstrip(),
+                one.dtype,
+                f"{ours.seconds * 1e6:.1f}" if ours else "-",
+                _rate(one, ours.seconds if ours else None),
+                _dash(ours.sm_mhz if ours else None, ".0f"),
+                _dash(ours.watts if ours else None, ".0f"),
+                *ratios,
+            ]
+        )
+    head = ["problem", "dtype", "ours µs", "rate", "SM MHz", "W", *peers]
+    return ["Sustained: each alone for more than a second, back to back", *table(head, rows, 2)]
+
+
+def _means(run: Run) -> list[str]:
+    summary, peers = summarise(run.problems), peer_names(run.problems)
+    if not peers:
+        return []
+
+    def row(line: Line) -> list[str]:
+        cells = [line.name, str(line.problems), _dash(line.best, ".3f")]
+        for name in peers:
+            mean, count = line.peers.get(name, (None, 0))
+            part = f" ({count})" if mean is not None and count < line.problems else ""
+            cells.append(_dash(mean, ".3f") + part)
+        return cells
+
+    lines = [
+        "Geometric means of the peer's time / ours, above 1: ours is faster; "
+        "(n) where it ran in n problems only"
+    ]
+    rows = [row(line) for line in (*summary.ops, summary.overall)]
+    lines += table(["op", "problems", "best peer", *peers], rows)
+    lines.append("")
+    lines.append(
+        f"Against the best peer: {summary.wins} won, {summary.losses} lost; "
+        f"{summary.within_spread} of these by no more than the spread."
+    )
+    if summary.spread_median is not None and summary.spread_worst is not None:
+        lines.append(
+            f"Spread of ours against itself: median {100 * summary.spread_median:.2f} %, "
+            f"worst {100 * summary.spread_worst:.2f} %."
+        )
+    return lines
+
+
+def _host(costs: Sequence[HostCost]) -> list[str]:
+    if not costs:
+        return []
+    rows = []
+    for cost in costs:
+        dear = cost.median_s is not None and cost.median_s > DEAR_S
+        rows.append(
+            [
+                cost.op,
+                cost.name,
+                _dash(cost.least_s and cost.least_s * 1e6, ".2f"),
+                _dash(cost.median_s and cost.median_s * 1e6, ".2f"),
+                cost.why or (f"above {DEAR_S * 1e6:.0f} µs" if dear else ""),
+            ]
+        )
+    title = "Host cost of a call on small tensors, µs (rounds of calls, nothing waited for inside)"
+    return [title, *table(["op", "called as", "least", "median", ""], rows, left=2, words=True)]

@@ -1,0 +1,149 @@
+"""What is measured, as the Rust registry declares it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from . import Refusal
+from .machine import native
+
+#: The suite of everything.
+ALL = "all"
+#: Operations per byte from which a problem counts as bound by arithmetic.
+INTENSITY = 100.0
+#: Operations from which a product counts as large.
+LARGE = 1e11
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """A tensor that an op takes."""
+
+    dtype: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Arg:
+    """An argument of an op: a tensor or a plain value."""
+
+    name: str
+    tensor: TensorSpec | None = None
+    value: Any = None
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One call that is measured."""
+
+    suite: str
+    family: str
+    op: str
+    problem: dict[str, Any]
+    flops: float
+    bytes: float
+    args: tuple[Arg, ...]
+
+    @property
+    def dtype(self) -> str:
+        """The dtype it is known by: its own, or that of its first tensor."""
+        tensors = (arg.tensor.dtype for arg in self.args if arg.tensor)
+        return str(self.problem.get("dtype") or next(tensors, "-"))
+
+    @property
+    def shape(self) -> str:
+        """Its sizes and switches, in short: ``32768x1024``, ``4096x4096x64 causal``."""
+        fields = {k: v for k, v in self.problem.items() if k != "dtype" and v is not None}
+        sizes = {k: v for k, v in fields.items() if isinstance(v, int) and not isinstance(v, bool)}
+        words = ["x".join(map(str, sizes.values()))] if 0 < len(sizes) <= 3 else []
+        if not words:
+            words = [f"{name}={size}" for name, size in sizes.items()]
+        for name, value in fields.items():
+            if name in sizes or value is False:
+                continue
+            words.append(name if value is True else f"{name}={_plain(value)}")
+        return " ".join(words)
+
+    @property
+    def label(self) -> str:
+        """Op, shape and dtype: what ``--filter`` looks into."""
+        return " ".join(word for word in (self.op, self.shape, self.dtype) if word)
+
+    @property
+    def compute_bound(self) -> bool:
+        """Is arithmetic what binds it, not memory?"""
+        return self.bytes > 0 and self.flops / self.bytes >= INTENSITY
+
+    @property
+    def large_product(self) -> bool:
+        """Does it heat the chip enough that a single launch flatters it?"""
+        return self.compute_bound and self.flops >= LARGE
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+
+
+def parse(text: str) -> list[Problem]:
+    """The problems that a JSON list declares."""
+    return [_problem(entry) for entry in json.loads(text)]
+
+
+def _problem(entry: dict[str, Any]) -> Problem:
+    return Problem(
+        suite=entry["suite"],
+        family=entry["family"],
+        op=entry["op"],
+        problem=dict(entry["problem"]),
+        flops=float(entry["flops"]),
+        bytes=float(entry["bytes"]),
+        args=tuple(_arg(arg) for arg in entry["args"]),
+    )
+
+
+def _arg(entry: dict[str, Any]) -> Arg:
+    spec = entry.get("tensor")
+    tensor = TensorSpec(spec["dtype"], tuple(spec["shape"])) if spec else None
+    return Arg(entry["name"], tensor, entry.get("value"))
+
+
+def declared() -> list[Problem]:
+    """Every problem of every suite."""
+    return parse(native().suites())
+
+
+def names(problems: Iterable[Problem]) -> list[str]:
+    """The names of the suites, in the order of their declaration, and the one of everything."""
+    return [*dict.fromkeys(problem.suite for problem in problems), ALL]
+
+
+def select(
+    problems: Sequence[Problem], suites: Sequence[str], filters: Sequence[str] = ()
+) -> list[Problem]:
+    """The problems of some suites whose label contains one of the filters.
+
+    No suite stands for all of them, and no filter keeps everything.
+    """
+    known = names(problems)
+    for suite in suites:
+        if suite not in known:
+            raise Refusal(f"There is no suite {suite!r}; there are {', '.join(known)}.")
+    wanted = set(known if not suites or ALL in suites else suites)
+    needles = [_folded(text) for text in filters]
+    kept = [
+        problem
+        for problem in problems
+        if problem.suite in wanted
+        and (not needles or any(needle in _folded(problem.label) for needle in needles))
+    ]
+    if not kept:
+        what = f" whose label contains {' or '.join(map(repr, filters))}" if filters else ""
+        raise Refusal(f"There is no problem{what} in {', '.join(suites) or ALL}; --list shows all.")
+    return kept
+
+
+def _folded(text: str) -> str:
+    return text.lower().replace("×", "x")
