@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from textwrap import indent
 from typing import Any
 
 from ._call import call
@@ -23,11 +24,13 @@ def function(source: str, name: str, names: dict[str, Any]) -> Callable[..., Any
     """The function of that name in a source, which knows these names.
 
     Made by ``exec`` so that it has the op's own parameters: it is called, looked
-    at and traced as if it had been written by hand.
+    at and traced as if it had been written by hand. The names are those of a
+    function around it, as tracers look for global ones in a module.
     """
-    scope = {"__name__": "warpline", **names}
-    exec(compile(source, f"<warpline.{name}>", "exec"), scope)
-    return scope[name]
+    around = f"def make({', '.join(names)}):\n{indent(source, '    ')}\n    return {name}\n"
+    scope: dict[str, Any] = {"__name__": __name__}
+    exec(compile(around, f"<warpline.{name}>", "exec"), scope)
+    return scope["make"](**names)
 
 
 def _doc(op: Op) -> str:

@@ -33,18 +33,17 @@ def call(op: Op, args: tuple[Any, ...], outs: tuple[Any, ...] | None, simulate: 
     for param, value in zip(op.params, args):
         if param.is_tensor and not (value is None and not param.required):
             arrays[param.name] = array = _array(op, param.name, value)
-            value = _native(np.ascontiguousarray(array).reshape(array.shape))
+            value = _native(array, np.ascontiguousarray(array))
         values.append(value)
     if outs is None:
         results = [_empty(output, arrays) for output in op.outputs]
-        targets = results
     else:
         results = [_target(op, o, out, arrays) for o, out in zip(op.outputs, outs)]
-        targets = [np.empty(out.shape, out.dtype) for out in results]
-    _warpline.simulate(op.index, tuple(values), tuple(map(_native, targets)), simulate)
+    targets = [np.empty(out.shape, out.dtype) for out in results]
+    natives = tuple(map(_native, results, targets))
+    _warpline.simulate(op.index, tuple(values), natives, simulate)
     for result, target in zip(results, targets):
-        if result is not target:
-            result[...] = target
+        result[...] = target
     return results[0] if len(results) == 1 else tuple(results)
 
 
@@ -65,6 +64,11 @@ def _array(op: Op, name: str, value: Any) -> np.ndarray:
         )
     if dtype.name not in DTYPES:
         raise refuse(f"{op.name}: {name} has elements of type {dtype}, which no kernel takes")
+    if any(stride % dtype.itemsize for stride in value.strides):
+        raise refuse(
+            f"{op.name}: the strides of {name} are whole elements of {dtype.itemsize} bytes, not"
+            f" {value.strides} bytes: make it contiguous"
+        )
     return value
 
 
@@ -93,8 +97,9 @@ def _empty(output: Output, arrays: dict[str, np.ndarray]) -> np.ndarray:
     return np.empty(shape, arrays[output.dtype_of].dtype)
 
 
-def _native(array: np.ndarray) -> tuple[str, tuple[int, ...], Any]:
-    """A dense array as the native part takes it: element type, shape, bytes."""
+def _native(array: np.ndarray, dense: np.ndarray) -> tuple[Any, ...]:
+    """An array, and a dense copy, as the native part takes it: element type, shape, strides, bytes."""
     import numpy as np
 
-    return DTYPES[array.dtype.name], array.shape, array.reshape(-1).view(np.uint8)
+    strides = tuple(stride // array.itemsize for stride in array.strides)
+    return DTYPES[array.dtype.name], array.shape, strides, dense.reshape(-1).view(np.uint8)

@@ -27,7 +27,7 @@ def emit(family: str, what: str = "ptx", **flags: Any) -> str:
     """The kernels of a problem as text: ``"ptx"`` for sm_90a, or the program as ``"ir"``.
 
     Example:
-        >>> print(warpline.emit("vector-add", n=4096, form="specialized").splitlines()[1])
+        >>> print(warpline.emit("vector-add", n=4096, form="specialized").splitlines()[2])
         .target sm_90a
     """
     return _warpline.emit(family, what, flags)

@@ -217,9 +217,12 @@ def simulate(op: Op, args: tuple[Any, ...], outs: tuple[Any, ...], for_long: boo
                 raise refuse(
                     f"{op.name}: {output.name} shares memory with {param.name}, and an output must lie apart"
                 )
-    values = tuple(_native(op, p.name, v) if isinstance(v, torch.Tensor) else v for p, v in zip(op.params, args))
+    values = tuple(
+        _native(op, p.name, v, v.contiguous()) if isinstance(v, torch.Tensor) else v
+        for p, v in zip(op.params, args)
+    )
     dense = [torch.empty(out.shape, dtype=out.dtype) for out in outs]
-    targets = tuple(_native(op, o.name, out) for o, out in zip(op.outputs, dense))
+    targets = tuple(_native(op, o.name, out, d) for o, out, d in zip(op.outputs, outs, dense))
     _warpline.simulate(op.index, values, targets, for_long)
     with torch.no_grad():
         for out, made in zip(outs, dense):
@@ -237,13 +240,13 @@ def _share(a: torch.Tensor, b: torch.Tensor) -> bool:
     return reach[0][0] < reach[1][1] and reach[1][0] < reach[0][1]
 
 
-def _native(op: Op, name: str, tensor: torch.Tensor) -> tuple[str, tuple[int, ...], Any]:
-    """A tensor of the CPU as the native part takes it."""
+def _native(op: Op, name: str, tensor: torch.Tensor, dense: torch.Tensor) -> tuple[Any, ...]:
+    """A tensor of the CPU, and a dense copy, as the native part takes it."""
     dtype = _host.DTYPES.get(str(tensor.dtype).removeprefix("torch."))
     if dtype is None:
         raise refuse(f"{op.name}: {name} has elements of type {tensor.dtype}, which no kernel takes")
-    dense = tensor.detach().contiguous().reshape(-1)
-    return dtype, tuple(tensor.shape), dense.view(torch.uint8).numpy()
+    octets = dense.detach().reshape(-1).view(torch.uint8).numpy()
+    return dtype, tuple(tensor.shape), tensor.stride(), octets
 
 
 def _refuse_grad(op: Op) -> None:

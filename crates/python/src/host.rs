@@ -9,11 +9,13 @@ use warpline::ops::{Call, TensorView, Value};
 use warpline::{DType, RunOptions};
 use warpline_kernels::op::Kind;
 
-/// An array: the name of its element type, its shape, its bytes.
-type Array<'py> = (String, Vec<u64>, Bound<'py, PyAny>);
+/// An array: the name of its element type, its shape, its strides in elements,
+/// and the bytes of a dense copy.
+type Array<'py> = (String, Vec<u64>, Vec<i64>, Bound<'py, PyAny>);
 
-/// Runs an op on the CPU simulator. Arrays are `(dtype, shape, bytes)`, dense
-/// and little-endian; the bytes of outputs are written.
+/// Runs an op on the CPU simulator. Arrays are `(dtype, shape, strides, bytes)`:
+/// the layout is judged as on a GPU, and the bytes are those of a dense copy,
+/// little-endian; those of outputs are written.
 #[pyfunction]
 pub(crate) fn simulate(
     py: Python<'_>,
@@ -29,7 +31,7 @@ pub(crate) fn simulate(
             Kind::Tensor if arg.is_none() => Value::None,
             Kind::Tensor => {
                 let (view, bytes) = view(py, arg.extract()?)?;
-                inputs.push(bytes.to_vec(py)?);
+                inputs.push(bytes);
                 Value::Tensor(view)
             }
             _ => number(op, param, &arg)?,
@@ -43,7 +45,18 @@ pub(crate) fn simulate(
     }
     let mut options = RunOptions::default();
     options.simulate = simulate;
-    let call = Call::with(index, values, views);
+    let asked = Call::with(index, values.clone(), views.clone());
+    asked
+        .can_simulate(&options)
+        .map_err(|e| exception(py, &e))?;
+
+    let inputs: Vec<Vec<u8>> = inputs
+        .iter()
+        .map(|b| b.to_vec(py))
+        .collect::<PyResult<_>>()?;
+    let call = Call::with(index, values.into_iter().map(dense).collect(), {
+        views.iter().map(dense_view).collect()
+    });
     let done = py.detach(|| {
         let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
         call.simulate(&inputs, &options)
@@ -55,10 +68,30 @@ pub(crate) fn simulate(
     Ok(())
 }
 
-fn view(py: Python<'_>, (dtype, shape, bytes): Array<'_>) -> PyResult<(TensorView, PyBuffer<u8>)> {
+fn dense(value: Value) -> Value {
+    match value {
+        Value::Tensor(view) => Value::Tensor(dense_view(&view)),
+        other => other,
+    }
+}
+
+fn dense_view(view: &TensorView) -> TensorView {
+    TensorView::dense(view.dtype, &view.shape, 0)
+}
+
+fn view(
+    py: Python<'_>,
+    (dtype, shape, strides, bytes): Array<'_>,
+) -> PyResult<(TensorView, PyBuffer<u8>)> {
     let dtype =
         of_name(&dtype).ok_or_else(|| input(py, format!("there is no element type {dtype:?}")))?;
-    Ok((TensorView::dense(dtype, &shape, 0), PyBuffer::get(&bytes)?))
+    let view = TensorView {
+        dtype,
+        shape,
+        strides,
+        address: 0,
+    };
+    Ok((view, PyBuffer::get(&bytes)?))
 }
 
 fn of_name(name: &str) -> Option<DType> {

@@ -8,7 +8,7 @@ use crate::estimate;
 use crate::prepare::prepare;
 use crate::run::{Job, RunOptions};
 use warpline_kernels::op::TensorView;
-use warpline_kernels::{FamilyError, HostTensor, TensorSpec};
+use warpline_kernels::{AnyWork, FamilyError, HostTensor, TensorSpec};
 
 impl Call {
     /// Runs the op on the CPU simulator: the bytes of every input that is
@@ -19,11 +19,7 @@ impl Call {
     /// refused unless `options.simulate` is set.
     pub fn simulate(&self, inputs: &[&[u8]], options: &RunOptions) -> Result<Vec<Vec<u8>>, Error> {
         let target = Device::cpu().target();
-        let solved = self.op.solve(&self.args, &self.outs, &target)?;
-        if let Some(work) = &solved {
-            estimate::affordable(work.as_ref(), options)?;
-            estimate::fits_host(work.as_ref())?;
-        }
+        let solved = self.simulated(options)?;
         let inputs = self.host_tensors(inputs)?;
         for (output, view) in self.op.signature.outputs.iter().zip(&self.outs) {
             self.is_dense(output.name, view)?;
@@ -40,6 +36,22 @@ impl Call {
         };
         let done = cpu::run(&job)?;
         Ok(done.outputs.into_iter().map(|out| out.bytes).collect())
+    }
+
+    /// Refuses a call that no kernel serves, and one that would take the
+    /// simulator long, unless that was asked for. Tensors need not be dense.
+    pub fn can_simulate(&self, options: &RunOptions) -> Result<(), Error> {
+        self.simulated(options).map(|_| ())
+    }
+
+    fn simulated(&self, options: &RunOptions) -> Result<Option<Box<dyn AnyWork>>, Error> {
+        let target = Device::cpu().target();
+        let solved = self.op.solve(&self.args, &self.outs, &target)?;
+        if let Some(work) = &solved {
+            estimate::affordable(work.as_ref(), options)?;
+            estimate::fits_host(work.as_ref())?;
+        }
+        Ok(solved)
     }
 
     fn host_tensors(&self, inputs: &[&[u8]]) -> Result<Vec<HostTensor>, Error> {
