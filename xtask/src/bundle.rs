@@ -1,4 +1,4 @@
-//! What is carried to a GPU host: the command line and the GPU tests, in one folder.
+//! What is carried to a GPU host: the command line, the GPU tests and the Python package, in one folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,29 +9,40 @@ use anyhow::{Context, Result, ensure};
 use crate::run;
 use crate::workspace::Workspace;
 
-/// The binaries: package and name.
-const BINARIES: [(&str, &str); 2] = [
-    ("warpline-cli", "warpline"),
-    ("warpline-gpu-tests", "gpu-tests"),
+/// What is built: package, what it is called there, and where it goes.
+const BUILT: [(&str, &str, &str); 3] = [
+    ("warpline-cli", "warpline", "bin/warpline"),
+    ("warpline-gpu-tests", "gpu-tests", "bin/gpu-tests"),
+    (
+        "warpline-python",
+        "lib_warpline.so",
+        "warpline/_warpline.abi3.so",
+    ),
 ];
 
-/// The most that all of them may weigh.
-const LIMIT: u64 = 40 << 20;
+/// Folders of the checkout that go along: from and to. Python's own files alone are taken.
+const FOLDERS: [(&str, &str); 2] = [("python/warpline", "warpline"), ("python/tests", "tests")];
+
+/// The most that all of it may weigh.
+const LIMIT: u64 = 48 << 20;
 
 /// `cargo xtask gpu-bundle --output DIR`
 pub(crate) fn run(output: Option<PathBuf>) -> Result<ExitCode> {
     let workspace = Workspace::load()?;
     let output = output.unwrap_or_else(|| workspace.target_dir.join("gpu-bundle"));
     let from = build(&workspace)?;
-    let bytes = copy(&from, &output)?;
+    let bytes = copy(&from, &workspace.root, &output)?;
     println!(
         "{} has {:.1} MiB. Carry it to a machine with an H100 or H200 and a driver; there:",
         output.display(),
         bytes as f64 / f64::from(1 << 20)
     );
-    println!("  ./gpu-tests --ledger ledger.json");
-    println!("  ./gpu-tests --record vectors");
-    println!("  ./warpline bench memory");
+    println!("  bin/gpu-tests --ledger ledger.json");
+    println!("  bin/gpu-tests --record vectors");
+    println!("  bin/warpline bench memory");
+    println!("and, where PyTorch is:");
+    println!("  PYTHONPATH=. python3 -m unittest discover tests");
+    println!("  PYTHONPATH=. python3 -m warpline.bench memory");
     Ok(ExitCode::SUCCESS)
 }
 
@@ -45,22 +56,21 @@ fn build(workspace: &Workspace) -> Result<PathBuf> {
         "--config",
         "profile.release.strip=true",
     ]);
-    for (package, name) in BINARIES {
-        cargo.args(["--package", package, "--bin", name]);
+    for (package, _, _) in BUILT {
+        cargo.args(["--package", package]);
     }
     run::shown(cargo)?;
     Ok(workspace.target_dir.join("release"))
 }
 
-/// Copies the binaries to a folder; gives their bytes.
-fn copy(from: &Path, to: &Path) -> Result<u64> {
-    fs::create_dir_all(to).with_context(|| format!("no folder {}", to.display()))?;
+/// Copies what was built, and the folders of the checkout; gives their bytes.
+fn copy(from: &Path, root: &Path, to: &Path) -> Result<u64> {
     let mut bytes = 0;
-    for (_, name) in BINARIES {
-        let (source, target) = (from.join(name), to.join(name));
-        bytes += fs::copy(&source, &target).with_context(|| {
-            format!("{} cannot be copied to {}", source.display(), to.display())
-        })?;
+    for (_, name, place) in BUILT {
+        bytes += copy_file(&from.join(name), &to.join(place))?;
+    }
+    for (source, target) in FOLDERS {
+        bytes += copy_folder(&root.join(source), &to.join(target))?;
     }
     ensure!(
         bytes < LIMIT,
@@ -69,33 +79,87 @@ fn copy(from: &Path, to: &Path) -> Result<u64> {
     Ok(bytes)
 }
 
+fn copy_file(from: &Path, to: &Path) -> Result<u64> {
+    let folder = to.parent().unwrap_or(to);
+    fs::create_dir_all(folder).with_context(|| format!("no folder {}", folder.display()))?;
+    fs::copy(from, to)
+        .with_context(|| format!("{} cannot be copied to {}", from.display(), to.display()))
+}
+
+/// Copies the files of Python in a folder and below.
+fn copy_folder(from: &Path, to: &Path) -> Result<u64> {
+    let mut bytes = 0;
+    let entries = fs::read_dir(from).with_context(|| format!("no folder {}", from.display()))?;
+    for entry in entries {
+        let path = entry?.path();
+        let target = to.join(path.file_name().unwrap_or_default());
+        let python =
+            (path.extension()).is_some_and(|x| ["py", "pyi", "typed"].iter().any(|y| x == *y));
+        if path.is_dir() && !path.ends_with("__pycache__") {
+            bytes += copy_folder(&path, &target)?;
+        } else if python {
+            bytes += copy_file(&path, &target)?;
+        }
+    }
+    Ok(bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tempfile::TempDir;
+
+    /// What was built, of 10 bytes each, and a checkout with two files of Python.
+    fn made() -> [TempDir; 3] {
+        let folders = [(); 3].map(|()| tempfile::tempdir().unwrap());
+        let [built, root, _] = &folders;
+        for (_, name, _) in BUILT {
+            fs::write(built.path().join(name), [0; 10]).unwrap();
+        }
+        let bench = root.path().join("python/warpline/bench");
+        fs::create_dir_all(bench.join("__pycache__")).unwrap();
+        fs::create_dir_all(root.path().join("python/tests")).unwrap();
+        fs::write(bench.join("cli.py"), [0; 3]).unwrap();
+        fs::write(bench.join("__pycache__/cli.pyc"), [0; 3]).unwrap();
+        fs::write(bench.join("../_warpline.abi3.so"), [0; 99]).unwrap();
+        fs::write(root.path().join("python/tests/test_x.py"), [0; 4]).unwrap();
+        folders
+    }
 
     #[test]
-    fn both_binaries_are_copied_and_counted() {
-        let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        fs::write(from.path().join("warpline"), [0; 10]).unwrap();
-        fs::write(from.path().join("gpu-tests"), [0; 20]).unwrap();
+    fn what_is_built_and_the_files_of_python_are_copied_and_counted() {
+        let [built, root, to] = made();
         let folder = to.path().join("new/folder");
-        assert_eq!(copy(from.path(), &folder).unwrap(), 30);
-        assert!(folder.join("gpu-tests").is_file());
+        let bytes = copy(built.path(), root.path(), &folder).unwrap();
+        assert_eq!(bytes, 3 * 10 + 3 + 4);
+        assert!(folder.join("bin/gpu-tests").is_file());
+        assert!(folder.join("warpline/bench/cli.py").is_file());
+        let native = fs::read(folder.join("warpline/_warpline.abi3.so")).unwrap();
+        assert_eq!(
+            native.len(),
+            10,
+            "the one that was built, not the one that lies there"
+        );
+        assert!(!folder.join("warpline/bench/__pycache__").exists());
     }
 
     #[test]
     fn a_binary_that_is_missing_is_named() {
-        let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let error = copy(from.path(), to.path()).unwrap_err().to_string();
-        assert!(error.contains("warpline cannot be copied"), "{error}");
+        let [built, root, to] = made();
+        fs::remove_file(built.path().join("gpu-tests")).unwrap();
+        let error = copy(built.path(), root.path(), to.path()).unwrap_err();
+        assert!(
+            error.to_string().contains("gpu-tests cannot be copied"),
+            "{error}"
+        );
     }
 
     #[test]
     fn a_folder_that_cannot_be_made_is_named() {
-        let from = tempfile::tempdir().unwrap();
-        let file = from.path().join("file");
+        let [built, root, to] = made();
+        let file = to.path().join("file");
         fs::write(&file, []).unwrap();
-        let error = copy(from.path(), &file.join("below")).unwrap_err();
+        let error = copy(built.path(), root.path(), &file.join("below")).unwrap_err();
         assert!(error.to_string().starts_with("no folder"), "{error}");
     }
 }

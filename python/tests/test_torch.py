@@ -1,0 +1,405 @@
+"""The ops on torch tensors: on a GPU where there is one, else on the simulator.
+
+Needs no pytest, as a GPU host may have none: ``python3 -m unittest discover tests``.
+"""
+
+import threading
+import unittest
+
+try:
+    import torch
+except ImportError as missing:
+    raise unittest.SkipTest("torch is not installed") from missing
+
+import torch.nn.functional as F
+from torch._dynamo.testing import CompileCounterWithBackend
+
+import warpline
+
+GPU = torch.cuda.is_available()
+DEVICE = "cuda" if GPU else "cpu"
+DTYPES = (torch.float32, torch.float16, torch.bfloat16)
+OPS = torch.ops.warpline
+
+
+def draw(*shape, dtype=torch.float32):
+    return torch.randn(shape, device=DEVICE).to(dtype)
+
+
+def close(test, ours, reference, like):
+    """Ours is as near to the float64 reference as torch's own is, twice over."""
+    test.assertEqual(ours.dtype, like.dtype)
+    test.assertEqual(ours.shape, like.shape)
+    theirs = (like.double() - reference).abs().max().item()
+    small = {torch.float32: 1e-6, torch.float16: 1e-3, torch.bfloat16: 8e-3}[ours.dtype]
+    error = (ours.double() - reference).abs().max().item()
+    test.assertLessEqual(error, 2 * theirs + small * max(1.0, reference.abs().max().item()))
+
+
+def norm_args(cols, dtype):
+    return draw(cols, dtype=dtype), draw(cols, dtype=dtype)
+
+
+class Values(unittest.TestCase):
+    """What comes out, against torch and float64."""
+
+    SHAPES = [(1, 1), (5, 7), (3, 64), (4, 1000), (2, 3, 1024), (3, 4096)]
+    if GPU:
+        # Clusters, queues, and rows that nothing holds.
+        SHAPES += [(300, 8192), (200, 32768), (50, 131072), (3, 131071), (2, 1 << 20)]
+
+    def test_softmax(self):
+        for shape in self.SHAPES:
+            for dtype in DTYPES:
+                with self.subTest(shape=shape, dtype=dtype):
+                    x = draw(*shape, dtype=dtype)
+                    close(self, warpline.softmax(x), torch.softmax(x.double(), -1), torch.softmax(x, -1))
+
+    def test_layer_norm(self):
+        for shape in self.SHAPES:
+            for dtype in DTYPES:
+                with self.subTest(shape=shape, dtype=dtype):
+                    x, (w, b) = draw(*shape, dtype=dtype), norm_args(shape[-1], dtype)
+                    n = shape[-1:]
+                    reference = F.layer_norm(x.double(), n, w.double(), b.double())
+                    close(self, warpline.layer_norm(x, w, b), reference, F.layer_norm(x, n, w, b))
+
+    def test_norms_without_weights(self):
+        x = draw(6, 520)
+        close(self, warpline.layer_norm(x), F.layer_norm(x.double(), (520,)), F.layer_norm(x, (520,)))
+        reference = F.rms_norm(x.double(), (520,), eps=1e-6)
+        close(self, warpline.rms_norm(x), reference, F.rms_norm(x, (520,), eps=1e-6))
+
+    def test_rms_norm(self):
+        for shape in self.SHAPES:
+            for dtype in DTYPES:
+                with self.subTest(shape=shape, dtype=dtype):
+                    x, (w, _) = draw(*shape, dtype=dtype), norm_args(shape[-1], dtype)
+                    n = shape[-1:]
+                    reference = F.rms_norm(x.double(), n, w.double(), 1e-6)
+                    close(self, warpline.rms_norm(x, w), reference, F.rms_norm(x, n, w, 1e-6))
+
+    def test_add_gives_the_same_bits_as_torch(self):
+        for shape in [(1,), (7,), (3, 5, 1001), (1 << 16,)]:
+            for dtype in DTYPES:
+                with self.subTest(shape=shape, dtype=dtype):
+                    a, b = draw(*shape, dtype=dtype), draw(*shape, dtype=dtype)
+                    self.assertTrue(torch.equal(warpline.add(a, b), a + b))
+
+    def test_empty_tensors_give_empty_tensors(self):
+        for shape in [(0, 5), (3, 0), (0,)]:
+            x = draw(*shape)
+            self.assertEqual(warpline.softmax(x).shape, x.shape)
+            self.assertEqual(warpline.add(x, x.clone()).shape, x.shape)
+
+
+class Layouts(unittest.TestCase):
+    """Views, strides, addresses."""
+
+    def test_rows_with_gaps_between_them(self):
+        x = draw(6, 100)
+        close(self, warpline.softmax(x[:, :64]), torch.softmax(x[:, :64].double(), -1), torch.softmax(x[:, :64], -1))
+        y = torch.full((6, 100), 7.0, device=DEVICE)
+        self.assertIs(warpline.softmax(x[:, :64], out=(view := y[:, :64])), view)
+        close(self, view, torch.softmax(x[:, :64].double(), -1), torch.softmax(x[:, :64], -1))
+        self.assertTrue((y[:, 64:] == 7).all(), "what lies between the rows stays")
+
+    def test_an_address_that_is_not_on_16_bytes(self):
+        for dtype in DTYPES:
+            flat = draw(1 + 4 * 1024, dtype=dtype)[1:]
+            x = flat.view(4, 1024)
+            close(self, warpline.softmax(x), torch.softmax(x.double(), -1), torch.softmax(x, -1))
+            self.assertTrue(torch.equal(warpline.add(flat, flat.clone()), flat + flat))
+
+    def test_swapped_dimensions_that_input_and_output_share(self):
+        x = draw(3, 5, 64).transpose(0, 1)
+        y = warpline.softmax(x)
+        self.assertEqual(y.stride(), x.stride())
+        close(self, y, torch.softmax(x.double(), -1), torch.softmax(x, -1))
+        image = draw(2, 8, 5, 6).to(memory_format=torch.channels_last)
+        self.assertTrue(torch.equal(warpline.add(image, image.clone()), image + image))
+
+    def test_one_class_serves_many_extents(self):
+        x = draw(64, 1024)
+        for rows in range(1, 41):
+            self.assertTrue(torch.equal(warpline.softmax(x[:rows]), warpline.softmax(x)[:rows]))
+
+
+class Registered(unittest.TestCase):
+    """Torch's own checks of its ops."""
+
+    def cases(self):
+        for dtype in (torch.float32, torch.bfloat16):
+            x, (w, b) = draw(4, 1024, dtype=dtype), norm_args(1024, dtype)
+            yield OPS.softmax, (x,)
+            yield OPS.softmax, (x[:, :512], 1)
+            yield OPS.layer_norm, (x,)
+            yield OPS.layer_norm, (x, w, b, 1e-3)
+            yield OPS.rms_norm, (x, w)
+            yield OPS.add, (x, x.clone())
+            if GPU:
+                yield OPS.softmax, (draw(8, 131072, dtype=dtype),)
+
+    def test_opcheck(self):
+        for op, args in self.cases():
+            with self.subTest(op=str(op), shape=args[0].shape):
+                torch.library.opcheck(op.default, args)
+
+    def test_opcheck_of_given_outputs(self):
+        for op, args in self.cases():
+            name = op.default.name().removeprefix("warpline::").removesuffix(".default")
+            into = getattr(OPS, f"{name}_out").default
+            output = into._schema.arguments[-1].name
+            with self.subTest(op=name, shape=args[0].shape):
+                torch.library.opcheck(into, args, {output: torch.empty_like(args[0])})
+
+    def test_every_op_of_the_package_is_one_of_torch(self):
+        for name in ("add", "softmax", "layer_norm", "rms_norm"):
+            self.assertTrue(hasattr(OPS, name))
+            self.assertIn("!", str(getattr(OPS, f"{name}_out").default._schema))
+
+    def test_writing_an_output_is_seen_by_torch(self):
+        x, y = draw(4, 64), draw(4, 64)
+        before = y._version
+        warpline.softmax(x, out=y)
+        self.assertGreater(y._version, before)
+
+
+class Compiled(unittest.TestCase):
+    """torch.compile."""
+
+    BACKEND = "inductor" if GPU else "aot_eager"
+
+    def setUp(self):
+        torch._dynamo.reset()
+
+    def compiled(self, function, **options):
+        counter = CompileCounterWithBackend(self.BACKEND)
+        return torch.compile(function, fullgraph=True, backend=counter, **options), counter
+
+    def test_one_graph(self):
+        def block(x, w, b):
+            return warpline.add(warpline.softmax(warpline.layer_norm(x, w, b)) * 2, x)
+
+        f, counter = self.compiled(block)
+        x, (w, b) = draw(8, 1024), norm_args(1024, torch.float32)
+        for _ in range(3):
+            torch.testing.assert_close(f(x, w, b), block(x, w, b))
+        self.assertEqual(counter.frame_count, 1)
+
+    def test_dynamic_shapes_are_traced_once(self):
+        f, counter = self.compiled(lambda x: warpline.rms_norm(x) + 1, dynamic=True)
+        for rows in (3, 5, 8, 2, 17):
+            for cols in (64, 1000):
+                x = draw(rows, cols)
+                torch.testing.assert_close(f(x), warpline.rms_norm(x) + 1)
+        self.assertEqual(counter.frame_count, 1)
+
+    def test_outputs_of_the_caller(self):
+        def into(x, y):
+            warpline.softmax(x, out=y)
+            return y + 1
+
+        f, _ = self.compiled(into)
+        x, y = draw(8, 256), torch.zeros(8, 256, device=DEVICE)
+        torch.testing.assert_close(f(x, y), torch.softmax(x, -1) + 1)
+        torch.testing.assert_close(y, torch.softmax(x, -1))
+
+    def test_what_requires_grad_is_refused_while_it_is_traced(self):
+        f, _ = self.compiled(lambda x: warpline.softmax(x))
+        with self.assertRaisesRegex(Exception, "softmax: only the forward exists"):
+            f(draw(4, 64).requires_grad_())
+        with torch.no_grad():
+            self.assertEqual(f(draw(4, 64).requires_grad_()).shape, (4, 64))
+
+
+class Modes(unittest.TestCase):
+    """Grad modes, transforms, threads, streams, devices."""
+
+    def test_only_the_forward_exists(self):
+        x = draw(4, 64).requires_grad_()
+        for call in (warpline.softmax, OPS.softmax, lambda x: warpline.add(x.detach(), x)):
+            with self.assertRaisesRegex(warpline.InputError, "only the forward exists") as caught:
+                call(x)
+            self.assertEqual(caught.exception.code, "no-grad")
+        with self.assertRaisesRegex(warpline.InputError, "only the forward exists"):
+            warpline.softmax(x.detach(), out=torch.empty_like(x, requires_grad=True))
+        with torch.no_grad():
+            self.assertFalse(warpline.softmax(x).requires_grad)
+        with torch.inference_mode():
+            self.assertTrue(warpline.softmax(x).is_inference())
+
+    def test_transforms_are_refused(self):
+        x = draw(4, 64)
+        with self.assertRaisesRegex(warpline.InputError, "torch.vmap is not taken"):
+            torch.vmap(warpline.softmax)(x)
+        for transform in (torch.func.grad, torch.func.jacrev):
+            with self.assertRaisesRegex(warpline.InputError, "only the forward exists"):
+                transform(lambda x: warpline.softmax(x).sum())(x)
+        with self.assertRaisesRegex(warpline.InputError, "only the forward exists"):
+            torch.func.jvp(warpline.softmax, (x,), (x,))
+
+    def test_under_no_grad_a_transform_sees_a_constant(self):
+        def weighed(x):
+            with torch.no_grad():
+                weights = warpline.softmax(x)
+            return (weights * x).sum()
+
+        x = draw(4, 64)
+        torch.testing.assert_close(torch.func.grad(weighed)(x), torch.softmax(x, -1))
+
+    def test_a_second_thread(self):
+        x, found = draw(4, 777), []
+        workers = [threading.Thread(target=lambda: found.append(warpline.softmax(x))) for _ in range(4)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        for y in found:
+            torch.testing.assert_close(y, torch.softmax(x, -1))
+        self.assertEqual(len(found), 4)
+
+    @unittest.skipUnless(GPU, "needs a GPU")
+    def test_the_current_stream_is_used(self):
+        x = draw(64, 131072)
+        torch.cuda.synchronize()
+        side = torch.cuda.Stream()
+        with torch.cuda.stream(side):
+            torch.cuda._sleep(50_000_000)
+            x2 = x * 3
+            y = warpline.softmax(x2)
+        self.assertFalse(side.query(), "the call does not wait")
+        side.synchronize()
+        torch.testing.assert_close(y, torch.softmax(x * 3, -1))
+
+    @unittest.skipUnless(GPU, "needs a GPU")
+    def test_two_streams_at_once_work_in_memory_of_their_own(self):
+        x = draw(2000, 32768, dtype=torch.bfloat16)
+        right = warpline.softmax(x)
+        streams = [torch.cuda.Stream() for _ in range(2)]
+        torch.cuda.synchronize()
+        found = []
+        for _ in range(10):
+            for stream in streams:
+                with torch.cuda.stream(stream):
+                    found.append(warpline.softmax(x))
+        torch.cuda.synchronize()
+        for y in found:
+            self.assertTrue(torch.equal(y, right))
+
+    @unittest.skipUnless(GPU and torch.cuda.device_count() > 1, "needs a second GPU")
+    def test_a_second_device(self):
+        x = draw(4, 64).to("cuda:1")
+        y = warpline.softmax(x)
+        self.assertEqual(y.device, x.device)
+        torch.testing.assert_close(y, torch.softmax(x, -1))
+        with self.assertRaisesRegex(warpline.InputError, "all tensors are on one device"):
+            warpline.add(x, x.to("cuda:0"))
+
+
+@unittest.skipUnless(GPU, "needs a GPU")
+class Graphs(unittest.TestCase):
+    """CUDA graphs."""
+
+    def test_a_capture_replays_on_new_data(self):
+        for shape in [(64, 1024), (300, 32768)]:
+            x, (w, b) = draw(*shape), norm_args(shape[-1], torch.float32)
+
+            def work(x):
+                return warpline.add(warpline.softmax(x), warpline.layer_norm(x, w, b))
+
+            work(x)
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                y = work(x)
+            for _ in range(3):
+                x.copy_(draw(*shape))
+                graph.replay()
+                torch.testing.assert_close(y, torch.softmax(x, -1) + F.layer_norm(x, shape[-1:], w, b))
+
+    def test_what_is_not_compiled_yet_is_refused_in_a_capture(self):
+        x = draw(3, 12345, dtype=torch.float16)
+        graph = torch.cuda.CUDAGraph()
+        with self.assertRaisesRegex(warpline.RefusedError, "run the op once") as caught:
+            with torch.cuda.graph(graph):
+                warpline.rms_norm(x)
+        self.assertEqual(caught.exception.code, "jit-in-capture")
+        # And afterwards all is well.
+        torch.testing.assert_close(warpline.rms_norm(x), F.rms_norm(x, (12345,), eps=1e-6), atol=4e-3, rtol=4e-3)
+
+    def test_compiled_with_graphs(self):
+        torch._dynamo.reset()
+        f = torch.compile(lambda x: warpline.softmax(x) * 2, mode="reduce-overhead", fullgraph=True)
+        x = draw(256, 32768)
+        for _ in range(4):
+            torch.testing.assert_close(f(x).clone(), torch.softmax(x, -1) * 2)
+
+
+class Refusals(unittest.TestCase):
+    """Bad input."""
+
+    def refused(self, sentence, call):
+        with self.assertRaises(warpline.InputError) as caught:
+            call()
+        self.assertEqual(str(caught.exception), sentence)
+
+    def test_sentences(self):
+        x = draw(4, 64)
+        self.refused(
+            "softmax: the last dimension of x is dense, and its stride here is 64: make it contiguous",
+            lambda: warpline.softmax(x.T),
+        )
+        self.refused("softmax: x has elements of type torch.float64, which no kernel takes", lambda: warpline.softmax(x.double()))
+        self.refused("softmax: x is f32, f16 or bf16, not i32", lambda: warpline.softmax(x.int()))
+        self.refused("softmax: dim is the last dimension (-1 or 1), not 0", lambda: warpline.softmax(x, 0))
+        self.refused(
+            "layer_norm: weight is f32 [64], as a row of x, not f32 [63]",
+            lambda: warpline.layer_norm(x, draw(63)),
+        )
+        self.refused(
+            "add: a and b are of one type and shape, not f32 [4, 64] and bf16 [4, 64]",
+            lambda: warpline.add(x, x.bfloat16()),
+        )
+        self.refused("softmax: y shares memory with x, and an output must lie apart", lambda: warpline.softmax(x, out=x))
+        self.refused(
+            "softmax: y is f32 [4, 64], and what was given for it is f32 [4, 32]",
+            lambda: warpline.softmax(x, out=draw(4, 32)),
+        )
+        self.refused("add: b is a torch tensor as the others are, not of type ndarray", lambda: warpline.add(x, x.cpu().numpy()))
+        self.refused(
+            "softmax: torch tensors run in torch's current stream, so stream= is not taken",
+            lambda: warpline.softmax(x, stream=0),
+        )
+        self.refused(
+            "softmax: the rows of x lie apart and follow each other upwards, and rows of 64 elements 0 from"
+            " each other do not: make it contiguous",
+            lambda: warpline.softmax(draw(64).expand(4, 64)),
+        )
+
+    @unittest.skipUnless(GPU, "needs a GPU")
+    def test_two_devices_are_refused(self):
+        x = draw(4, 64)
+        self.refused(
+            "add: all tensors are on one device, and a is on cuda:0, b on the CPU",
+            lambda: warpline.add(x, x.cpu()),
+        )
+        self.refused(
+            "add: all tensors are on one device, and a is on the CPU, b on cuda:0",
+            lambda: warpline.add(x.cpu(), x),
+        )
+        self.refused(
+            "softmax: all tensors are on one device, and x is on cuda:0, y on the CPU",
+            lambda: warpline.softmax(x, out=torch.empty(4, 64)),
+        )
+
+    def test_the_simulator_does_not_work_long_unasked(self):
+        x = torch.zeros(1 << 15, 1 << 14)
+        with self.assertRaises(warpline.InputError) as caught:
+            warpline.softmax(x)
+        self.assertEqual(caught.exception.code, "too-long")
+        y = warpline.softmax(torch.zeros(2, 4), simulate=True)
+        self.assertTrue((y == 0.25).all())
+
+
+if __name__ == "__main__":
+    unittest.main()
