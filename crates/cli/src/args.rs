@@ -15,13 +15,14 @@ use warpline::{Device, Timing};
 use warpline_kernels::AnyFamily;
 
 /// The commands, in the order of the help.
-pub(crate) const COMMANDS: [&str; 7] = [
+pub(crate) const COMMANDS: [&str; 8] = [
     "devices",
     "list",
     "check",
     "run",
     "bench",
     "emit",
+    "new",
     "completions",
 ];
 
@@ -58,6 +59,7 @@ impl Examples {
             ("run FAMILY --help", "the family's own options"),
             ("bench memory", "measure on a GPU"),
             ("emit FAMILY --ptx -o k.ptx", "print the kernel"),
+            ("new mine", "a crate with a kernel of your own"),
         ]);
         format!("Examples:\n{lines}{EXIT_CODES}")
     }
@@ -115,6 +117,15 @@ impl Examples {
                 "registers, shared memory, spills",
             ),
             ("emit FAMILY --help", "the family's own options"),
+        ]);
+        format!("Examples:\n{lines}")
+    }
+
+    fn new_crate(&self) -> String {
+        let lines = self.lines(&[
+            ("new mine", "in the folder mine"),
+            ("new mine --path kernels/mine", "in another folder"),
+            ("new mine --json", "for programs"),
         ]);
         format!("Examples:\n{lines}")
     }
@@ -248,6 +259,20 @@ pub(crate) struct EmitArgs {
     pub(crate) output: Option<PathBuf>,
 }
 
+/// What to make, and where.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct NewArgs {
+    /// The crate's name: ASCII letters, digits, - and _
+    pub(crate) name: String,
+    /// The folder to make; one that is there must be empty [default: ./NAME]
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    pub(crate) path: Option<PathBuf>,
+    /// The checkout of Warpline to depend on [default: the one that built this
+    /// program, or the repository where that is gone]
+    #[arg(long, value_name = "CHECKOUT", value_hint = ValueHint::DirPath)]
+    pub(crate) warpline: Option<PathBuf>,
+}
+
 /// For which shell.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct CompletionArgs {
@@ -321,6 +346,11 @@ pub(crate) fn command(families: &[&dyn AnyFamily], args: &[OsString]) -> Command
             let command = with_flags(*f, Place::Gpu);
             EmitArgs::augment_args(command).about(f.about())
         })))
+        .subcommand(
+            NewArgs::augment_args(Command::new("new"))
+                .about("Makes a crate with a kernel of your own, to be changed")
+                .after_help(examples.new_crate()),
+        )
         .subcommand(
             CompletionArgs::augment_args(Command::new("completions"))
                 .about("Prints a script that completes commands in a shell"),

@@ -26,7 +26,7 @@
 //! | `report`, `standings`, `words` | the report of a run and of a measurement; numbers and settings in words |
 //! | `resources` | what a kernel needs, from ptxas or our estimate |
 //! | `progress` | a bar on the terminal |
-//! | `file` | writing a file whole or not at all |
+//! | `file` | writing a file or a folder whole or not at all |
 
 mod answer;
 mod args;

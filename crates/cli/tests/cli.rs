@@ -87,6 +87,10 @@ fn every_error_is_an_object_too_and_one_line_on_stderr() {
         ("bench nothing --json", "unknown-suite"),
         ("emit vector-add --json --ir --ptx", "bad-usage"),
         ("emit vector-add --json -o .", "cannot-write"),
+        ("new --json", "missing-argument"),
+        ("new --json 9lives", "bad-name"),
+        ("new --json mine --path .", "cannot-write"),
+        ("new --json mine --warpline nowhere", "no-checkout"),
     ] {
         let output = warpline(args).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{args}");

@@ -6,6 +6,7 @@ mod completions;
 mod devices;
 mod emit;
 mod list;
+mod new;
 mod run;
 mod watchdog;
 
@@ -52,6 +53,7 @@ pub(crate) fn dispatch(
             let (family, m) = named(families, m)?;
             emit::emit(family, m)
         }
+        Some(("new", m)) => new::new(m),
         Some((_, m)) => completions::completions(families, args, m),
     }
 }
