@@ -116,7 +116,7 @@ pub fn shipped(target: &Target) -> Result<Vec<Shipped>, FamilyError> {
             if seen.insert(hash.clone()) {
                 kernels.push(Shipped {
                     hash,
-                    kernel: step.kernel.name,
+                    kernel: step.kernel.name.clone(),
                     of: name.clone(),
                 });
             }

@@ -86,7 +86,7 @@ fn every_trial_is_checked_and_ptxas_takes_it_without_a_word() {
     let ptxas = Ptxas::find().unwrap_or_else(|e| panic!("{e}"));
     let target = Target::SM_90A;
     each(Amount::Recorded, |trial| {
-        let kernel = trial.step.kernel.clone();
+        let kernel = trial.step.clone().into_kernel();
         let checked = warpline_check::check(kernel, &target).map_err(|e| e.to_string())?;
         let ptx = warpline_ptx::print(&checked, &target).map_err(|e| e.to_string())?;
         let out = ptxas

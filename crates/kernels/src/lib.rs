@@ -12,6 +12,7 @@ pub mod layer_norm;
 pub mod numbers;
 pub mod op;
 pub mod plan;
+pub mod program;
 pub mod rms_norm;
 pub mod rows;
 pub mod shipped;
@@ -24,6 +25,7 @@ pub use family::{AnyFamily, AnyWork, Case, Cost, Family, Period, Place, Work};
 pub use float::Float;
 pub use op::{AnyOp, Op, ops};
 pub use plan::{Bound, Buffer, Plan, PlanArg, Step};
+pub use program::{Program, Proof};
 pub use tensor::{HostTensor, TensorSpec, UNTOUCHED};
 
 /// Every family that ships with Warpline.

@@ -1,5 +1,6 @@
 //! Plans: the kernels that solve a problem, in order, before any buffer has an address.
 
+use crate::program::Program;
 use warpline_ir::{Arg, Kernel, Launch, TensorMapDecl, TensorMapValue, Type};
 
 /// A buffer of a plan.
@@ -59,7 +60,7 @@ impl PlanArg {
 #[derive(Clone, Debug)]
 pub struct Step {
     /// The kernel.
-    pub kernel: Kernel,
+    pub kernel: Program,
     /// CTAs, by axis.
     pub grid: [u32; 3],
     /// Arguments, in the order of the kernel's parameters.
@@ -102,13 +103,18 @@ impl Bound {
 
 impl Step {
     /// A kernel that starts when the step before it has ended.
-    pub fn new(kernel: Kernel, grid: [u32; 3], args: Vec<PlanArg>) -> Self {
+    pub fn new(kernel: impl Into<Program>, grid: [u32; 3], args: Vec<PlanArg>) -> Self {
         Self {
-            kernel,
+            kernel: kernel.into(),
             grid,
             args,
             dependent: false,
         }
+    }
+
+    /// The kernel as a value of its own.
+    pub fn into_kernel(self) -> Kernel {
+        Kernel::clone(&self.kernel)
     }
 
     /// Lets a GPU start it early: see [`dependent`](Self::dependent).

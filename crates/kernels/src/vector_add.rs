@@ -7,6 +7,7 @@ use crate::numbers::{Random, half_ulp};
 use crate::op::layout::walk;
 use crate::op::{Call, Op, Output, Param, Side, Signature, TensorView};
 use crate::plan::{Buffer, Plan, PlanArg, Step};
+use crate::program::Program;
 use crate::tensor::{HostTensor, TensorSpec};
 use clap::{Args, ValueEnum};
 use half::{bf16, f16};
@@ -250,11 +251,13 @@ impl Family for VectorAdd {
     }
 
     fn plan(p: &Problem, c: &Config, _: &Target) -> Result<Plan, FamilyError> {
-        let kernel = match p.dtype {
+        let compiled_in = Config { ctas: 0, ..*c };
+        let key = format!("{} {:?} {compiled_in:?}", Self::NAME, p.dtype);
+        let kernel = Program::once(key, || match p.dtype {
             Float::F32 => build::<f32>(c),
             Float::F16 => build::<f16>(c),
             Float::Bf16 => build::<bf16>(c),
-        }?;
+        })?;
         let pointer = |b| PlanArg::Pointer(b, 0);
         Ok(Plan {
             steps: vec![Step::new(

@@ -48,7 +48,7 @@ fn every_case_and_what_is_measured_is_accepted_by_the_checker_and_ptxas() {
                 if !seen.insert(step.kernel.hash()) {
                     continue;
                 }
-                let checked = warpline_check::check(step.kernel, &TARGET)
+                let checked = warpline_check::check(step.into_kernel(), &TARGET)
                     .unwrap_or_else(|e| panic!("{at}: {e}"));
                 let ptx =
                     warpline_ptx::print(&checked, &TARGET).unwrap_or_else(|e| panic!("{at}: {e}"));
@@ -74,7 +74,7 @@ fn every_candidate_is_accepted_by_the_checker() {
             for work in family.candidates(&none, place, &TARGET).expect("legal") {
                 let at = format!("{} {} {}", work.family(), work.problem(), work.config());
                 for step in work.plan(&TARGET).expect("legal").steps {
-                    let checked = warpline_check::check(step.kernel, &TARGET);
+                    let checked = warpline_check::check(step.into_kernel(), &TARGET);
                     checked.unwrap_or_else(|e| panic!("{at}: {e}"));
                 }
             }

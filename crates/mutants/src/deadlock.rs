@@ -99,7 +99,7 @@ fn confirmed(part: &Part, mutation: &Mutation, target: &Target) -> Option<Deadlo
     let refusals = examine(&kernel, target).refusals;
     let refusal = refusals.into_iter().find(stops)?;
     let step = Step {
-        kernel,
+        kernel: kernel.into(),
         ..part.step.clone()
     };
     let deadlock = Deadlock {

@@ -35,7 +35,7 @@ impl Part {
     fn subject(self) -> Subject {
         Subject {
             name: self.name,
-            kernel: self.step.kernel,
+            kernel: self.step.into_kernel(),
             spare: false,
         }
     }

@@ -53,7 +53,7 @@ fn holds(name: &str) {
         runs.extend((0..seeds(i == 0)).map(|seed| (Timing::Random, seed)));
         for step in work.plan(&Target::SM_90A).expect("a fine kernel").steps {
             if assembled.insert(step.kernel.hash()) {
-                assembles(name, step.kernel);
+                assembles(name, step.into_kernel());
             }
         }
         for (timing, seed) in runs {

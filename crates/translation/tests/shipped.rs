@@ -23,7 +23,7 @@ impl Kernels {
             .unwrap_or_else(|e| panic!("{at}: {e}"))
             .steps
         {
-            self.kernel(step.kernel, &at);
+            self.kernel(step.into_kernel(), &at);
         }
     }
 

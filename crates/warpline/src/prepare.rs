@@ -5,10 +5,10 @@ use crate::error::Error;
 use crate::gpu::{BuildTimes, LoadOptions, Ready};
 use std::sync::Arc;
 use std::time::Instant;
-use warpline_check::{Checked, Refusals, check, rules};
+use warpline_check::{Checked, Refusals, rules};
 use warpline_cuda::Stream;
 use warpline_ir::{Kernel, Launch, Target};
-use warpline_kernels::{AnyWork, Bound, Plan, Step};
+use warpline_kernels::{AnyWork, Bound, Plan, Proof, Step};
 use warpline_ptx::Ptx;
 
 /// The kernels of a plan, each let pass by the checker.
@@ -45,7 +45,7 @@ impl PreparedStep {
 
     /// A kernel that the checker is not asked about, and why.
     pub(crate) fn unproved(step: Step, reason: &str) -> Self {
-        let kernel = Checked::unproved(step.kernel.clone(), reason);
+        let kernel = Checked::unproved(Kernel::clone(&step.kernel), reason);
         Self {
             hash: kernel.hash().into(),
             kernel: Arc::new(kernel),
@@ -92,14 +92,14 @@ impl Prepared {
     pub fn new(plan: Plan, target: &Target) -> Result<Self, Error> {
         let start = Instant::now();
         let checked = |step: Step| -> Result<PreparedStep, Error> {
-            let kernel = check(step.kernel.clone(), target)?;
+            let Proof { kernel, hash } = step.kernel.proof(target)?;
             if step.dependent {
                 waits_for_its_buffers(&kernel, target)?;
             }
             tracing::debug!(kernel = kernel.name, grid = ?step.grid, "checked a kernel");
             Ok(PreparedStep {
-                hash: kernel.hash().into(),
-                kernel: Arc::new(kernel),
+                hash,
+                kernel,
                 step: Arc::new(step),
             })
         };

@@ -39,6 +39,7 @@ use crate::float::Float;
 use crate::numbers::{Random, half_ulp};
 use crate::op::Op;
 use crate::plan::{Buffer, Plan, PlanArg, Step};
+use crate::program::Program;
 use crate::tensor::{HostTensor, TensorSpec};
 use half::{bf16, f16};
 use std::marker::PhantomData;
@@ -88,11 +89,14 @@ impl<K: RowOp> Family for Rows<K> {
 
     fn plan(p: &Self::Problem, c: &Config, _: &Target) -> Result<Plan, FamilyError> {
         let shape = p.shape()?;
-        let kernel = match p.dtype {
+        let compiled_in = Config { ctas: 0, ..*c };
+        let vectors = K::vectors(&p.options);
+        let key = format!("{} {:?} {vectors:?} {compiled_in:?}", K::NAME, p.dtype);
+        let kernel = Program::once(key, || match p.dtype {
             Float::F32 => line::build::<K, f32>(c, &p.options),
             Float::F16 => line::build::<K, f16>(c, &p.options),
             Float::Bf16 => line::build::<K, bf16>(c, &p.options),
-        }?;
+        })?;
         let number = |n: u64| PlanArg::Scalar(Type::U32, n);
         let mut args = vec![
             number(shape.rows),

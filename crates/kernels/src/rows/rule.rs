@@ -102,22 +102,19 @@ impl<'a> Room<'a> {
         blocks.min(clusters) as u32 * c.cluster
     }
 
-    /// What no cluster holds is read twice. Rows that start and end on 16
-    /// bytes and are worth a copy go through a ring, if they meet weights,
-    /// which stay with the CTA, or are long. All others are direct.
+    /// Rows that start and end on 16 bytes and are worth a copy go through a
+    /// ring, if they meet weights, which stay with the CTA, or are long. All
+    /// others are direct. What no cluster holds so is read twice.
     pub(super) fn form(&self) -> Form {
         let bytes = self.shape.row_bytes();
         let least = match self.weights {
             0 => most_direct(self.shape.dtype.dtype().bytes()) + 1,
             _ => LEAST_COPY,
         };
-        if self.units > u64::from(16 * MOST_THREADS * self.most(Weights::Global)) {
-            Form::TwoSweeps
-        } else if self.vectors && bytes >= least {
-            Form::Specialized
-        } else {
-            Form::Direct
-        }
+        let holds = |form: &Form| self.has_room(&self.deal(*form, &Choice::default()));
+        let ring = (self.vectors && bytes >= least).then_some(Form::Specialized);
+        let held = ring.into_iter().chain([Form::Direct]).find(holds);
+        held.unwrap_or(Form::TwoSweeps)
     }
 
     /// The first deal that has room, of those that agree with the choice:

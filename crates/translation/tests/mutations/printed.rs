@@ -15,7 +15,8 @@ impl Printed {
     pub(crate) fn of(name: &str) -> Self {
         let work = family(name).unwrap_or_else(|| probe(name));
         let plan = work.plan(&Target::SM_90A).expect("a plan");
-        let kernel = plan.steps.into_iter().next().expect("a kernel").kernel;
+        let step = plan.steps.into_iter().next().expect("a kernel");
+        let kernel = step.into_kernel();
         let kernel = Checked::unproved(kernel, "read again");
         let text = warpline_ptx::print(&kernel, &Target::SM_90A)
             .expect("printed")

@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::prepare::{Prepared, prepare};
 use std::time::{Duration, Instant, SystemTime};
 use warpline_cuda::Stream;
+use warpline_ir::Kernel;
 use warpline_kernels::vector_add::{Choice, Float, Form, Problem, VectorAdd};
 use warpline_kernels::{AnyWork, Work};
 
@@ -190,7 +191,9 @@ impl Bench {
         let mut plan = work.plan(&device.target())?;
         let build = start.elapsed();
         for step in &mut plan.steps {
-            step.kernel.name += &format!("_{}", now.as_ref().map_or(0, |d| d.as_nanos()));
+            let mut kernel = Kernel::clone(&step.kernel);
+            kernel.name += &format!("_{}", now.as_ref().map_or(0, |d| d.as_nanos()));
+            step.kernel = kernel.into();
         }
         let mut prepared = Prepared::new(plan, &device.target())?;
         prepared.times.build = build;

@@ -1,0 +1,111 @@
+//! Kernels that are built once and checked once.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::Deref;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use warpline_check::{Checked, Refusals, check};
+use warpline_ir::{BuildErrors, Kernel, Target};
+
+/// The most programs that are kept by what they were built from; beyond, all are forgotten.
+const MOST: usize = 128;
+
+/// A kernel, and what the checker made of it.
+///
+/// Every problem of a class has the same one: what is new with other extents
+/// is the launch. A family that builds it by [`Program::once`] plans a second
+/// problem of a class in microseconds.
+#[derive(Clone)]
+pub struct Program(Arc<Inner>);
+
+struct Inner {
+    kernel: Kernel,
+    proofs: Mutex<Vec<(Target, Proof)>>,
+}
+
+/// A kernel that the checker let pass, and the hash of its program.
+#[derive(Clone, Debug)]
+pub struct Proof {
+    /// The kernel.
+    pub kernel: Arc<Checked>,
+    /// The hash of its program.
+    pub hash: Arc<str>,
+}
+
+impl Program {
+    /// The program that a key stands for, built where it is new. The key names
+    /// the family and all that is compiled in.
+    ///
+    /// ```
+    /// use warpline_ir::Kernel;
+    /// use warpline_kernels::Program;
+    /// # fn main() -> Result<(), warpline_ir::BuildErrors> {
+    /// let build = || Kernel::build("nothing", |k| k.role("all").body(|| {}));
+    /// let (one, two) = (Program::once("nothing".into(), build)?, Program::once("nothing".into(), build)?);
+    /// assert!(one.is(&two));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn once(
+        key: String,
+        build: impl FnOnce() -> Result<Kernel, BuildErrors>,
+    ) -> Result<Self, BuildErrors> {
+        static BUILT: LazyLock<Mutex<HashMap<String, Program>>> = LazyLock::new(Mutex::default);
+        if let Some(program) = held(&BUILT).get(&key) {
+            return Ok(program.clone());
+        }
+        let program: Self = build()?.into();
+        let mut built = held(&BUILT);
+        if built.len() >= MOST {
+            built.clear();
+        }
+        Ok(built.entry(key).or_insert(program).clone())
+    }
+
+    /// Are both the same, and not only alike?
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// The kernel, let pass by the checker for a target.
+    pub fn proof(&self, target: &Target) -> Result<Proof, Refusals> {
+        let mut proofs = held(&self.0.proofs);
+        if let Some((_, proof)) = proofs.iter().find(|(t, _)| t == target) {
+            return Ok(proof.clone());
+        }
+        let checked = check(self.0.kernel.clone(), target)?;
+        let proof = Proof {
+            hash: checked.hash().into(),
+            kernel: Arc::new(checked),
+        };
+        proofs.push((*target, proof.clone()));
+        Ok(proof)
+    }
+}
+
+impl From<Kernel> for Program {
+    fn from(kernel: Kernel) -> Self {
+        Self(Arc::new(Inner {
+            kernel,
+            proofs: Mutex::default(),
+        }))
+    }
+}
+
+impl Deref for Program {
+    type Target = Kernel;
+    fn deref(&self) -> &Kernel {
+        &self.0.kernel
+    }
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.kernel.fmt(f)
+    }
+}
+
+/// A lock whose holder never leaves it half done, so a panic spoils nothing.
+fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
+}
