@@ -30,7 +30,9 @@ def function(source: str, name: str, names: dict[str, Any]) -> Callable[..., Any
     around = f"def make({', '.join(names)}):\n{indent(source, '    ')}\n    return {name}\n"
     scope: dict[str, Any] = {"__name__": __name__}
     exec(compile(around, f"<warpline.{name}>", "exec"), scope)
-    return scope["make"](**names)
+    made = scope["make"](**names)
+    made.__qualname__ = name
+    return made
 
 
 def _doc(op: Op) -> str:
