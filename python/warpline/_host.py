@@ -55,7 +55,11 @@ def _array(op: Op, name: str, value: Any) -> np.ndarray:
         if not hasattr(value, "__dlpack__"):
             kind = type(value).__name__
             raise refuse(f"{op.name}: {name} is an array or a tensor, not of type {kind}", "bad-type")
-        value = np.from_dlpack(value)
+        value = _of_dlpack(op, name, value)
+    elif type(value) is not np.ndarray and isinstance(value, np.ma.MaskedArray):
+        raise refuse(
+            f"{op.name}: {name} has a mask, and no kernel heeds one: fill it, or pass its data", "bad-type"
+        )
     dtype = value.dtype
     if not dtype.isnative:
         raise refuse(
@@ -72,6 +76,20 @@ def _array(op: Op, name: str, value: Any) -> np.ndarray:
     return value
 
 
+def _of_dlpack(op: Op, name: str, value: Any) -> np.ndarray:
+    """An array of another library, without a copy."""
+    import numpy as np
+
+    try:
+        return np.from_dlpack(value)
+    except Exception as error:
+        # What NumPy or the library says: a type that NumPy has not, a device, half a protocol.
+        kind = type(value).__name__
+        raise refuse(
+            f"{op.name}: {name}, of type {kind}, cannot be had through DLPack: {error}", "bad-type"
+        ) from error
+
+
 def _target(op: Op, output: Output, out: Any, arrays: dict[str, np.ndarray]) -> np.ndarray:
     """An output of the caller's, refused if it cannot be written."""
     import numpy as np
@@ -83,7 +101,8 @@ def _target(op: Op, output: Output, out: Any, arrays: dict[str, np.ndarray]) -> 
     if not out.flags.writeable:
         raise refuse(f"{op.name}: {output.name} cannot be written: the array is read-only")
     for name, array in arrays.items():
-        if np.shares_memory(out, array):
+        # From lowest to highest byte, as on a GPU: also where rows of one lie between rows of the other.
+        if np.may_share_memory(out, array):
             raise refuse(
                 f"{op.name}: {output.name} shares memory with {name}, and an output must lie apart"
             )
@@ -93,6 +112,11 @@ def _target(op: Op, output: Output, out: Any, arrays: dict[str, np.ndarray]) -> 
 def _empty(output: Output, arrays: dict[str, np.ndarray]) -> np.ndarray:
     import numpy as np
 
+    if output.like is not None:
+        like = arrays[output.like]
+        repeats = any(n > 1 and stride == 0 for n, stride in zip(like.shape, like.strides))
+        # In the order of its dimensions, too, as torch makes it.
+        return np.empty_like(like, order="C" if repeats else "K", subok=False)
     shape = output.shape({name: array.shape for name, array in arrays.items()})
     return np.empty(shape, arrays[output.dtype_of].dtype)
 
@@ -101,5 +125,6 @@ def _native(array: np.ndarray, dense: np.ndarray) -> tuple[Any, ...]:
     """An array, and a dense copy, as the native part takes it: element type, shape, strides, bytes."""
     import numpy as np
 
-    strides = tuple(stride // array.itemsize for stride in array.strides)
+    # NumPy's strides are 0 where there is no element, and no kernel would take them.
+    strides = tuple(stride // array.itemsize if array.size else 1 for stride in array.strides)
     return DTYPES[array.dtype.name], array.shape, strides, dense.reshape(-1).view(np.uint8)
