@@ -27,8 +27,8 @@ def emit(family: str, what: str = "ptx", **flags: Any) -> str:
     """The kernels of a problem as text: ``"ptx"`` for sm_90a, or the program as ``"ir"``.
 
     Example:
-        >>> print(warpline.emit("vector-add", n=4096, form="specialized").splitlines()[2])
-        .target sm_90a
+        >>> ".target sm_90a" in warpline.emit("vector-add", n=4096, form="specialized")
+        True
     """
     return _warpline.emit(family, what, flags)
 
