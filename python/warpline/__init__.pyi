@@ -1,0 +1,60 @@
+# Made from the ops that Rust declares. To renew it: WARPLINE_WRITE=1 pytest python/tests/test_stubs.py
+from typing import TypeVar
+
+from ._errors import DeviceError as DeviceError
+from ._errors import Error as Error
+from ._errors import InputError as InputError
+from ._errors import RefusedError as RefusedError
+from ._tools import check as check
+from ._tools import devices as devices
+from ._tools import emit as emit
+from ._tools import families as families
+
+__version__: str
+
+# An array of any library; what comes out is of the same one.
+_A = TypeVar("_A")
+
+__all__ = [
+    "DeviceError",
+    "Error",
+    "InputError",
+    "RefusedError",
+    "add",
+    "check",
+    "devices",
+    "emit",
+    "families",
+    "layer_norm",
+    "rms_norm",
+    "softmax",
+]
+
+def add(a: _A, b: _A, *, out: _A | None = None, simulate: bool = False, stream: int | None = None) -> _A: ...
+def softmax(
+    x: _A,
+    dim: int = -1,
+    *,
+    out: _A | None = None,
+    simulate: bool = False,
+    stream: int | None = None,
+) -> _A: ...
+def layer_norm(
+    x: _A,
+    weight: _A | None = None,
+    bias: _A | None = None,
+    eps: float = 1e-05,
+    *,
+    out: _A | None = None,
+    simulate: bool = False,
+    stream: int | None = None,
+) -> _A: ...
+def rms_norm(
+    x: _A,
+    weight: _A | None = None,
+    eps: float = 1e-06,
+    *,
+    out: _A | None = None,
+    simulate: bool = False,
+    stream: int | None = None,
+) -> _A: ...
