@@ -344,11 +344,11 @@ def test_a_dimension_that_is_no_integer_is_refused(dim: Any) -> None:
 
 @pytest.mark.parametrize("op", [layer_norm, rms_norm])
 @pytest.mark.parametrize(
-    ("eps", "shown"), [(-1, "-1"), (-0.5, "-0.5"), (np.nan, "NaN"), (np.inf, "inf")], ids=str
+    ("eps", "shown"), [(-1, "-1.0"), (-0.5, "-0.5"), (np.nan, "NaN"), (np.inf, "inf")], ids=str
 )
 def test_an_eps_that_is_negative_or_not_finite_is_refused(op: Any, eps: float, shown: str) -> None:
     said = refused(lambda: op(X, eps=eps))
-    assert said.endswith(f"eps is a finite number that is not negative, not {shown}")
+    assert said.endswith(f"eps is a number of f32 that is not negative, not {shown}")
 
 
 @pytest.mark.parametrize("eps", ["1e-5", None, 1j, [1e-5]], ids=repr)

@@ -108,7 +108,6 @@ def test_ptx_is_for_hopper(family: str) -> None:
     assert text == warpline.emit(family, "ptx") == warpline.emit(family, what="ptx")
 
 
-@pytest.mark.xfail(reason="gives the kernel's title alone, not its program", strict=True)
 def test_the_program_is_text_with_roles_and_parameters() -> None:
     text = warpline.emit("vector-add", what="ir", n=4096, form="specialized")
     assert text.startswith("kernel vector_add threads ")

@@ -21,9 +21,6 @@ from ._functions import function, parameters
 #: The library of ops; what is registered lives as long as it does.
 _LIBRARY = torch.library.Library("warpline", "DEF")
 
-#: Zeros to work in, by device and stream.
-_WORKSPACES: dict[tuple[int, int], torch.Tensor] = {}
-
 #: The overloads of each op: new outputs, given outputs.
 _OVERLOADS: dict[str, tuple[Any, Any]] = {}
 
@@ -287,16 +284,6 @@ def _current_stream(device: int) -> int:
 _current_stream = getattr(torch._C, "_cuda_getCurrentRawStream", _current_stream)
 
 
-def _workspace(nbytes: int, device: int, stream: int) -> torch.Tensor:
-    """Zeros to work in. What runs in them leaves zeros, so a stream has one.
-
-    In a capture they belong to the graph, which sets them to zero in each replay.
-    """
-    if torch.cuda.is_current_stream_capturing():
-        return torch.zeros(nbytes, dtype=torch.uint8, device=f"cuda:{device}")
-    known = _WORKSPACES.get((device, stream))
-    if known is None or known.numel() < nbytes:
-        size = max(4096, nbytes)
-        known = torch.zeros(size, dtype=torch.uint8, device=f"cuda:{device}")
-        _WORKSPACES[device, stream] = known
-    return known
+def _workspace(nbytes: int, device: int) -> torch.Tensor:
+    """Zeros to work in."""
+    return torch.zeros(nbytes, dtype=torch.uint8, device=f"cuda:{device}")

@@ -20,9 +20,16 @@ pub(crate) fn number(op: &AnyOp, param: &Param, value: &Bound<'_, PyAny>) -> PyR
         Kind::Integer => (value.extract().map(Value::Integer), "an integer"),
     };
     number.map_err(|_| {
-        let given = value
-            .repr()
-            .map_or("something else".into(), |r| r.to_string());
+        let given = match value.repr() {
+            Ok(text) if text.len().is_ok_and(|n| n < 40) => text.to_string(),
+            _ => format!(
+                "of type {}",
+                value
+                    .get_type()
+                    .name()
+                    .map_or(String::new(), |n| n.to_string())
+            ),
+        };
         let (op, name) = (op.signature.name, param.name);
         input(value.py(), format!("{op}: {name} is {wanted}, not {given}"))
     })

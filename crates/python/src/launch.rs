@@ -4,6 +4,7 @@ use crate::arguments::{number, op};
 use crate::errors::{exception, input};
 use crate::torch;
 use crate::view::View;
+use crate::workspace::workspace;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::ffi::c_void;
@@ -41,16 +42,12 @@ pub(crate) fn launch(
     // SAFETY: tensors that torch or their library keeps alive, in the order of
     // the stream that they are used in; `call` has their shapes and strides.
     let done = unsafe {
-        match (planned.workspace(), stream) {
-            (0, _) => call.launch_planned(&planned, &stream_of, 0),
-            (bytes, None) => {
-                // Kept until the launch is in the stream; torch gives its
-                // memory to later work of this stream alone.
-                let workspace = torch::workspace(py, bytes, ordinal, handle)?;
-                let address = torch::address(&workspace)?;
-                call.launch_planned(&planned, &stream_of, address)
+        match stream {
+            None => {
+                let workspace = workspace(py, planned.workspace(), ordinal, &stream_of)?;
+                call.launch_planned(&planned, &stream_of, workspace.address)
             }
-            (_, Some(_)) => call.launch(&device, &stream_of),
+            Some(_) => call.launch(&device, &stream_of),
         }
     };
     done.map_err(|e| exception(py, &e))

@@ -5,6 +5,9 @@
 //! | `declare` | ops and suites, as JSON for the Python side |
 //! | `arguments` | Python values as arguments of a call |
 //! | `torch` | torch's tensors, types and streams |
+//! | `exchange` | the same without a call of Python |
+//! | `workspace` | where ops work, kept by stream |
+//! | `dlpack` | tensors as DLPack describes them |
 //! | `view` | device arrays of other libraries: DLPack, CUDA array interface |
 //! | `launch` | a call on a GPU |
 //! | `host` | a call on the simulator |
@@ -17,12 +20,15 @@
 
 mod arguments;
 mod declare;
+mod dlpack;
 mod errors;
+mod exchange;
 mod host;
 mod launch;
 mod tools;
 mod torch;
 mod view;
+mod workspace;
 
 /// The native part of the package `warpline`.
 #[pyo3::pymodule]

@@ -6,6 +6,7 @@ use pyo3::types::PyDict;
 use serde_json::json;
 use warpline::bench::sensors::Sensors;
 use warpline::{Device, Prepared, prepare};
+use warpline_ir::Kernel;
 use warpline_kernels::{AnyFamily, AnyWork, Place, registry};
 
 /// Proves every kernel of a problem; gives JSON, or raises what the checker says.
@@ -49,7 +50,7 @@ pub(crate) fn emit(
     let mut text = String::new();
     for step in &prepared.steps {
         if what == "ir" {
-            text += &step.kernel.to_string();
+            text += &Kernel::to_string(&step.kernel);
         } else {
             text += &step.ptx(&target).map_err(|e| exception(py, &e))?.text;
         }
@@ -80,7 +81,9 @@ fn prepared(
     let matches = command.try_get_matches_from(words).map_err(|e| {
         let text = e.to_string();
         let text = text.trim_start_matches("error: ");
-        input(py, text.split("\n\n").next().unwrap_or_default().to_owned())
+        let text = text.split("\n\n").next().unwrap_or_default();
+        let words: Vec<_> = text.split_whitespace().collect();
+        input(py, words.join(" "))
     })?;
     let work = found
         .parse(&matches, Place::Cpu, &target)

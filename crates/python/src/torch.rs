@@ -1,6 +1,7 @@
 //! Torch's tensors, types and streams.
 
 use crate::errors::input;
+use crate::exchange::Exchange;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -11,9 +12,11 @@ use warpline::ops::TensorView;
 struct Torch {
     /// Its types, and ours.
     dtypes: Vec<(Py<PyAny>, DType)>,
+    /// The quick way to a tensor's shape and address, where it has one.
+    exchange: Option<Exchange>,
     /// The handle of the current stream of a device, by its index.
     stream: Py<PyAny>,
-    /// Zeros to work in: bytes, device and stream to a tensor.
+    /// Zeros to work in: bytes and device to a tensor.
     workspace: Py<PyAny>,
 }
 
@@ -46,6 +49,7 @@ pub(crate) fn use_torch(
         }
     }
     let made = Torch {
+        exchange: Exchange::of(&torch.getattr("Tensor")?),
         dtypes,
         stream,
         workspace,
@@ -66,15 +70,9 @@ pub(crate) fn current_stream(py: Python<'_>, device: u32) -> PyResult<usize> {
     torch(py)?.stream.bind(py).call1((device,))?.extract()
 }
 
-/// A tensor of zeros to work in.
-pub(crate) fn workspace<'py>(
-    py: Python<'py>,
-    bytes: u64,
-    device: u32,
-    stream: usize,
-) -> PyResult<Bound<'py, PyAny>> {
-    let make = torch(py)?.workspace.bind(py);
-    make.call1((bytes, device, stream))
+/// A new tensor of zeros to work in.
+pub(crate) fn zeros(py: Python<'_>, bytes: u64, device: u32) -> PyResult<Bound<'_, PyAny>> {
+    torch(py)?.workspace.bind(py).call1((bytes, device))
 }
 
 /// Where a tensor starts.
@@ -86,6 +84,10 @@ pub(crate) fn address(tensor: &Bound<'_, PyAny>) -> PyResult<u64> {
 /// A tensor, and the index of its device: -1 for the CPU.
 pub(crate) fn view(op: &str, name: &str, tensor: &Bound<'_, PyAny>) -> PyResult<(TensorView, i64)> {
     let py = tensor.py();
+    let exchange = torch(py)?.exchange.as_ref();
+    if let Some(found) = exchange.and_then(|exchange| exchange.view(tensor)) {
+        return Ok(found);
+    }
     let theirs = tensor.getattr(intern!(py, "dtype"))?;
     let known = torch(py)?.dtypes.iter().find(|(d, _)| d.is(&theirs));
     let Some(&(_, dtype)) = known else {

@@ -1,15 +1,14 @@
 //! Device arrays of other libraries: DLPack, CUDA array interface.
 
+use crate::dlpack::DlTensor;
 use crate::errors::input;
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
-use std::ffi::{c_int, c_void};
 use warpline::DType;
 use warpline::ops::TensorView;
 
 /// A device array of another library: where it lies, and who keeps it there.
-#[pyclass(frozen)]
+#[pyclass(frozen, module = "warpline._warpline")]
 pub(crate) struct View {
     pub(crate) tensor: TensorView,
     pub(crate) device: i64,
@@ -78,43 +77,11 @@ impl View {
     fn of_dlpack(capsule: Bound<'_, PyCapsule>) -> PyResult<Self> {
         let py = capsule.py();
         let managed = capsule.pointer_checked(Some(c"dltensor"))?;
-        // SAFETY: a capsule of that name holds a DLManagedTensor, which lives
-        // as long as the capsule does while nobody takes it over; we do not,
-        // and keep the capsule.
-        let managed = unsafe { managed.cast::<Managed>().as_ref() };
-        let of = &managed.tensor;
-        let Some(dtype) = of.dtype.ours() else {
-            return Err(input(
-                py,
-                format!(
-                    "DLPack elements of code {}, {} bits, {} lanes are taken by no kernel",
-                    of.dtype.code, of.dtype.bits, of.dtype.lanes
-                ),
-            ));
-        };
-        const CUDA: c_int = 2;
-        if of.device != CUDA {
-            return Err(input(
-                py,
-                format!(
-                    "a DLPack array on the GPU has device type {CUDA}, not {}",
-                    of.device
-                ),
-            ));
-        }
-        let rank = usize::try_from(of.rank).map_err(|_| PyValueError::new_err("negative rank"))?;
-        let list = |from: *const i64| -> Option<Vec<i64>> {
-            // SAFETY: such a list has as many entries as there are dimensions.
-            (!from.is_null()).then(|| unsafe { std::slice::from_raw_parts(from, rank) }.to_vec())
-        };
-        let shape = list(of.shape).unwrap_or_default();
-        let shape: Vec<u64> = shape.iter().map(|&n| n.max(0) as u64).collect();
-        let address = of.data as u64 + of.offset;
-        let mut tensor = TensorView::dense(dtype, &shape, address);
-        if let Some(strides) = list(of.strides) {
-            tensor.strides = strides;
-        }
-        let device = i64::from(of.ordinal);
+        // SAFETY: a capsule of that name holds a DLManagedTensor, which begins
+        // with the tensor and lives as long as the capsule does while nobody
+        // takes it over; we do not, and keep the capsule.
+        let (tensor, device) = unsafe { managed.cast::<DlTensor>().as_ref().view() }
+            .map_err(|what| input(py, format!("the array has {what}")))?;
         Ok(Self {
             tensor,
             device,
@@ -165,47 +132,4 @@ fn in_elements(py: Python<'_>, bytes: &[i64], dtype: DType) -> PyResult<Vec<i64>
         )),
     };
     bytes.iter().map(one).collect()
-}
-
-/// `DLManagedTensor` of DLPack, up to what we read.
-#[repr(C)]
-struct Managed {
-    tensor: Tensor,
-}
-
-/// `DLTensor` of DLPack.
-#[repr(C)]
-struct Tensor {
-    data: *const c_void,
-    device: c_int,
-    ordinal: c_int,
-    rank: c_int,
-    dtype: DataType,
-    shape: *const i64,
-    strides: *const i64,
-    offset: u64,
-}
-
-/// `DLDataType` of DLPack.
-#[repr(C)]
-struct DataType {
-    code: u8,
-    bits: u8,
-    lanes: u16,
-}
-
-impl DataType {
-    fn ours(&self) -> Option<DType> {
-        Some(match (self.code, self.bits, self.lanes) {
-            (0, 32, 1) => DType::I32,
-            (0, 64, 1) => DType::I64,
-            (1, 8, 1) => DType::U8,
-            (2, 32, 1) => DType::F32,
-            (2, 16, 1) => DType::F16,
-            (4, 16, 1) => DType::Bf16,
-            (10, 8, 1) => DType::E4m3,
-            (12, 8, 1) => DType::E5m2,
-            _ => return None,
-        })
-    }
 }

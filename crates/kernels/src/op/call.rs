@@ -70,6 +70,14 @@ impl<'a> Call<'a> {
         for (param, value) in params.iter().zip(args) {
             call.fits(param, value)?;
         }
+        for view in call.inputs().chain(outs) {
+            if view.strides.len() != view.shape.len() {
+                return call.refuse(format!(
+                    "a tensor has as many strides as dimensions, and shape {:?} comes with strides {:?}",
+                    view.shape, view.strides
+                ));
+            }
+        }
         for (output, out) in outputs.iter().zip(outs) {
             let (dtype, shape) = signature.expected(output, args)?;
             if out.dtype != dtype || out.shape != shape {

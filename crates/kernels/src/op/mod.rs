@@ -64,7 +64,7 @@ impl fmt::Debug for AnyOp {
 
 impl AnyOp {
     pub(crate) fn new<F: Family>(op: Op<F>) -> Self {
-        let problem = op.problem;
+        let (name, problem) = (op.signature.name, op.problem);
         Self {
             signature: op.signature,
             family: F::NAME,
@@ -73,7 +73,8 @@ impl AnyOp {
                 if call.outs.iter().all(|out| out.elements() == 0) {
                     return Ok(None);
                 }
-                Ok(Some(Box::new(Work::<F>::new(problem, &choice, target)?)))
+                let work = Work::<F>::new(problem, &choice, target);
+                Ok(Some(Box::new(work.map_err(|e| named(name, e))?)))
             }),
         }
     }
@@ -101,6 +102,15 @@ impl AnyOp {
             outs,
         }
         .apart()
+    }
+}
+
+/// What a family refuses, with the op's name before it.
+fn named(op: &str, error: FamilyError) -> FamilyError {
+    match error {
+        FamilyError::Problem(text) => FamilyError::Problem(format!("{op}: {text}")),
+        FamilyError::Config(text) => FamilyError::Config(format!("{op}: {text}")),
+        other => other,
     }
 }
 

@@ -233,6 +233,6 @@ pub(crate) fn positive_eps(eps: f64) -> Result<(), FamilyError> {
         return Ok(());
     }
     Err(FamilyError::Problem(format!(
-        "--eps is a finite number that is not negative, not {eps}"
+        "eps is a number of f32 that is not negative, not {eps:?}"
     )))
 }

@@ -1,0 +1,112 @@
+//! Tensors as DLPack describes them.
+
+use std::ffi::{c_int, c_void};
+use warpline::DType;
+use warpline::ops::TensorView;
+
+/// DLPack's number for memory of the CPU.
+const CPU: c_int = 1;
+/// DLPack's number for memory of an NVIDIA GPU.
+const CUDA: c_int = 2;
+
+/// `DLTensor`.
+#[repr(C)]
+pub(crate) struct DlTensor {
+    data: *const c_void,
+    device: c_int,
+    ordinal: c_int,
+    rank: c_int,
+    dtype: DlDataType,
+    shape: *const i64,
+    strides: *const i64,
+    offset: u64,
+}
+
+/// `DLDataType`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct DlDataType {
+    code: u8,
+    bits: u8,
+    lanes: u16,
+}
+
+impl DlTensor {
+    /// One that is to be filled in.
+    pub(crate) fn unknown() -> Self {
+        Self {
+            data: std::ptr::null(),
+            device: 0,
+            ordinal: 0,
+            rank: 0,
+            dtype: DlDataType {
+                code: 0,
+                bits: 0,
+                lanes: 0,
+            },
+            shape: std::ptr::null(),
+            strides: std::ptr::null(),
+            offset: 0,
+        }
+    }
+
+    /// As a tensor of ours, and the index of its device, -1 for the CPU; or
+    /// why no kernel takes it.
+    ///
+    /// # Safety
+    /// Shape, and strides unless they are null, lead to as many numbers as
+    /// there are dimensions.
+    pub(crate) unsafe fn view(&self) -> Result<(TensorView, i64), String> {
+        let DlDataType { code, bits, lanes } = self.dtype;
+        let Some(dtype) = self.dtype.ours() else {
+            return Err(format!(
+                "DLPack elements of code {code}, {bits} bits, {lanes} lanes, which no kernel takes"
+            ));
+        };
+        let device = match self.device {
+            CPU => -1,
+            CUDA => i64::from(self.ordinal),
+            other => {
+                return Err(format!(
+                    "memory of DLPack's device type {other}, not {CUDA}"
+                ));
+            }
+        };
+        let rank = usize::try_from(self.rank).unwrap_or(0);
+        let list = |from: *const i64| match rank {
+            0 => Some(&[][..]),
+            _ if from.is_null() => None,
+            // SAFETY: the caller's promise.
+            _ => Some(unsafe { std::slice::from_raw_parts(from, rank) }),
+        };
+        let shape = list(self.shape).unwrap_or_default();
+        let shape: Vec<u64> = shape.iter().map(|&n| n.max(0) as u64).collect();
+        let address = self.data as u64 + self.offset;
+        let view = match list(self.strides) {
+            None => TensorView::dense(dtype, &shape, address),
+            Some(strides) => TensorView {
+                dtype,
+                strides: strides.to_vec(),
+                shape,
+                address,
+            },
+        };
+        Ok((view, device))
+    }
+}
+
+impl DlDataType {
+    fn ours(self) -> Option<DType> {
+        Some(match (self.code, self.bits, self.lanes) {
+            (0, 32, 1) => DType::I32,
+            (0, 64, 1) => DType::I64,
+            (1, 8, 1) => DType::U8,
+            (2, 32, 1) => DType::F32,
+            (2, 16, 1) => DType::F16,
+            (4, 16, 1) => DType::Bf16,
+            (10, 8, 1) => DType::E4m3,
+            (12, 8, 1) => DType::E5m2,
+            _ => return None,
+        })
+    }
+}

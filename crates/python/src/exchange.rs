@@ -1,0 +1,68 @@
+//! Tensors and streams without a call of Python: DLPack's table of C functions,
+//! which torch has from 2.10 on.
+
+use crate::dlpack::DlTensor;
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+use std::ffi::{c_int, c_void};
+use warpline::ops::TensorView;
+
+/// The major version whose table this is.
+const MAJOR: u32 = 1;
+
+/// `DLPackExchangeAPI`, of which we call one function.
+#[repr(C)]
+struct Table {
+    major: u32,
+    minor: u32,
+    older: *const c_void,
+    allocate: *const c_void,
+    managed_from_python: *const c_void,
+    managed_to_python: *const c_void,
+    tensor_from_python: Option<unsafe extern "C" fn(*mut c_void, *mut DlTensor) -> c_int>,
+    current_stream: *const c_void,
+}
+
+/// The table of one class of tensors.
+pub(crate) struct Exchange {
+    /// The class, whose objects alone the table's functions take.
+    class: Py<PyAny>,
+    tensor: unsafe extern "C" fn(*mut c_void, *mut DlTensor) -> c_int,
+}
+
+impl Exchange {
+    /// That of a class, if it has one of the version we know.
+    pub(crate) fn of(class: &Bound<'_, PyAny>) -> Option<Self> {
+        let capsule = class.getattr("__dlpack_c_exchange_api__").ok()?;
+        let capsule = capsule.cast::<PyCapsule>().ok()?;
+        let table = capsule.pointer_checked(Some(c"dlpack_exchange_api")).ok()?;
+        // SAFETY: a capsule of that name holds such a table, which lives as
+        // long as the process; its first fields are the same in all versions.
+        let table = unsafe { table.cast::<Table>().as_ref() };
+        let tensor = table.tensor_from_python.filter(|_| table.major == MAJOR)?;
+        Some(Self {
+            class: class.clone().unbind(),
+            tensor,
+        })
+    }
+
+    /// A tensor, and the index of its device: -1 for the CPU. None where the
+    /// object is of another class, or DLPack does not describe it.
+    pub(crate) fn view(&self, object: &Bound<'_, PyAny>) -> Option<(TensorView, i64)> {
+        let py = object.py();
+        if !object.is_instance(self.class.bind(py)).ok()? {
+            return None;
+        }
+        let mut tensor = DlTensor::unknown();
+        // SAFETY: the object is of the table's class and outlives the call,
+        // and so do the shape and strides that `tensor` then leads to.
+        let done = unsafe { (self.tensor)(object.as_ptr().cast(), &mut tensor) };
+        if done != 0 {
+            // What it raised is told in our words by who asks next.
+            drop(PyErr::take(py));
+            return None;
+        }
+        // SAFETY: filled in by the library; read before the object can change.
+        unsafe { tensor.view() }.ok()
+    }
+}
