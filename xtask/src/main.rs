@@ -3,6 +3,7 @@
 mod bundle;
 mod mutants;
 mod ptxas;
+mod python;
 mod run;
 mod tally;
 mod test;
@@ -37,9 +38,15 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<OsString>,
     },
-    /// Build what a GPU host needs, the command line and the GPU tests, into one folder
+    /// Build what a GPU host needs, the command line, the GPU tests and the Python package, into one folder
     GpuBundle {
         /// The folder [default: gpu-bundle in the target directory]
+        #[arg(long, value_name = "DIR")]
+        output: Option<PathBuf>,
+    },
+    /// Build the wheel of the Python package, for any Linux of the last ten years
+    Wheel {
+        /// The folder [default: wheels in the target directory]
         #[arg(long, value_name = "DIR")]
         output: Option<PathBuf>,
     },
@@ -63,6 +70,7 @@ fn main() -> ExitCode {
         Task::Test { full } => test::run(full),
         Task::Ptxas { args } => ptxas::by_hand(&args),
         Task::GpuBundle { output } => bundle::run(output),
+        Task::Wheel { output } => python::wheel(output),
         Task::Mutants { args } => mutants::run(&args),
         Task::TimeTests { exe, args } => timed::run(&exe, &args),
     };

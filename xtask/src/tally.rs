@@ -32,7 +32,10 @@ pub(crate) fn trailer(binary: &str, ok: bool, seconds: f64) -> String {
 impl Tally {
     /// Reads one line of output.
     pub(crate) fn line(&mut self, line: &str) {
-        if let Some((passed, failed)) = result(line) {
+        if let Some((passed, failed)) = pytest_result(line) {
+            self.passed += passed;
+            self.failed += failed;
+        } else if let Some((passed, failed)) = result(line) {
             self.passed += passed;
             self.failed += failed;
             self.told = Some(passed + failed);
@@ -77,6 +80,27 @@ fn result(line: &str) -> Option<(u64, u64)> {
         part.trim().parse().ok()
     };
     Some((count(" passed")?, count(" failed")?))
+}
+
+/// Passed and failed in pytest's last line: `1 failed, 12 passed, 3 skipped in 1.20s`.
+fn pytest_result(line: &str) -> Option<(u64, u64)> {
+    let (counts, time) = line.trim_matches(['=', ' ']).rsplit_once(" in ")?;
+    time.split(' ')
+        .next()?
+        .strip_suffix('s')?
+        .parse::<f64>()
+        .ok()?;
+    let (mut passed, mut failed) = (0, 0);
+    for part in counts.split(", ") {
+        let (count, what) = part.split_once(' ')?;
+        let count: u64 = count.parse().ok()?;
+        match what {
+            "passed" => passed += count,
+            "failed" | "error" | "errors" => failed += count,
+            _ => {}
+        }
+    }
+    Some((passed, failed))
 }
 
 /// Name and time in `test name ... ok <0.012s>`.
@@ -161,5 +185,15 @@ mod tests {
     fn a_trailer_is_read_as_written() {
         let line = trailer("warpline-cli/cmd", false, 1.25);
         assert_eq!(read_trailer(&line), Some(("warpline-cli/cmd", false, 1.25)));
+    }
+
+    #[test]
+    fn the_last_line_of_pytest_is_counted() {
+        let read = tally("591 passed, 8 skipped, 18 warnings in 20.92s\n");
+        assert_eq!((read.passed, read.failed), (591, 0));
+        let read = tally("==== 1 failed, 12 passed, 2 errors in 61.20s (0:01:01) ====\n");
+        assert_eq!((read.passed, read.failed), (12, 3));
+        let read = tally("1.20s call     test_x.py::test_in_1s\nxtask: a ok in 1.000s\n");
+        assert_eq!((read.passed, read.failed), (0, 0));
     }
 }

@@ -10,6 +10,7 @@ use anyhow::{Context, Result};
 use warpline_ptx::ptxas::Ptxas;
 
 use crate::ptxas;
+use crate::python;
 use crate::run;
 use crate::tally::Tally;
 use crate::workspace::Workspace;
@@ -84,6 +85,9 @@ impl Session {
             let mut command = session.cargo(&["doc", "--workspace", "--no-deps", "--locked"]);
             command.env("RUSTDOCFLAGS", "-D warnings");
             run::shown(command)
+        })?;
+        self.stage("python", |session| {
+            python::test(&session.workspace, |line| session.tally.line(line))
         })?;
         // A list, not a failure: a changed kernel has yet to be run on a GPU.
         self.stage("ledger", |session| {

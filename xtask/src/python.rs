@@ -1,0 +1,103 @@
+//! The Python package: installed into an environment of its own, tested, built as a wheel.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::run;
+use crate::workspace::Workspace;
+
+/// The most that the wheel may weigh.
+const LIMIT: u64 = 15 << 20;
+
+/// Installs the package as users do, with what its tests need, and runs them.
+pub(crate) fn test(workspace: &Workspace, on_line: impl FnMut(&str)) -> Result<()> {
+    let python = environment(workspace, "tests")?;
+    let mut pip = pip(&python, workspace);
+    // The dev profile, from what the other tests have built.
+    pip.args(["./python[test]", "--config-settings"]);
+    pip.arg("build-args=--profile dev --locked");
+    pip.env("CARGO_TARGET_DIR", &workspace.target_dir);
+    run::shown(pip)?;
+    let mut pytest = Command::new(&python);
+    pytest.args(["-m", "pytest", "-q", "--durations=5", "python/tests"]);
+    pytest.current_dir(&workspace.root);
+    run::scanned(pytest, on_line)
+}
+
+/// `cargo xtask wheel --output DIR`
+pub(crate) fn wheel(output: Option<PathBuf>) -> Result<ExitCode> {
+    let workspace = Workspace::load()?;
+    let output = output.unwrap_or_else(|| workspace.target_dir.join("wheels"));
+    let python = environment(&workspace, "wheel")?;
+    let mut pip = pip(&python, &workspace);
+    pip.arg("maturin[zig]>=1.9.4,<2");
+    run::shown(pip)?;
+    // Zig links against an old glibc, so that the wheel runs on every Linux of the last ten years.
+    let mut maturin = Command::new(&python);
+    maturin.args(["-m", "maturin", "build", "--profile", "dist", "--locked"]);
+    maturin.args(["--zig", "--compatibility", "manylinux2014", "--out"]);
+    maturin.arg(&output);
+    maturin.current_dir(workspace.root.join("python"));
+    maturin.env("CARGO_TARGET_DIR", &workspace.target_dir);
+    // Maturin asks the `python3` of the path for zig.
+    maturin.env("PATH", path_with(python.parent())?);
+    run::shown(maturin)?;
+    let (path, bytes) = newest(&output)?;
+    ensure!(
+        bytes < LIMIT,
+        "{} has {bytes} bytes, and {LIMIT} are the most",
+        path.display()
+    );
+    println!("{} has {:.1} MB", path.display(), bytes as f64 / 1e6);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The Python of an environment under the target directory, made where it is missing.
+fn environment(workspace: &Workspace, name: &str) -> Result<PathBuf> {
+    let folder = workspace.target_dir.join("python").join(name);
+    let python = folder.join("bin/python");
+    if !python.is_file() {
+        let mut venv = Command::new("python3");
+        venv.args(["-m", "venv", "--clear"]).arg(&folder);
+        run::shown(venv)?;
+    }
+    Ok(python)
+}
+
+/// The path, with one folder before it.
+fn path_with(folder: Option<&Path>) -> Result<OsString> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = folder.map(Path::to_path_buf).into_iter();
+    env::join_paths(folders.chain(env::split_paths(&path))).context("a path with a colon in it")
+}
+
+/// `pip install`, at the root of the workspace.
+fn pip(python: &Path, workspace: &Workspace) -> Command {
+    let mut pip = Command::new(python);
+    pip.args(["-m", "pip", "install", "--quiet"]);
+    pip.arg("--disable-pip-version-check");
+    pip.current_dir(&workspace.root);
+    pip
+}
+
+/// The wheel that was built last, and its bytes.
+fn newest(folder: &Path) -> Result<(PathBuf, u64)> {
+    let mut wheels = Vec::new();
+    let entries =
+        fs::read_dir(folder).with_context(|| format!("no folder {}", folder.display()))?;
+    for entry in entries {
+        let path = entry?.path();
+        if path.extension().is_some_and(|x| x == "whl") {
+            let about = fs::metadata(&path)?;
+            wheels.push((about.modified()?, path, about.len()));
+        }
+    }
+    wheels.sort();
+    let (_, path, bytes) = wheels.pop().context("maturin has left no wheel")?;
+    Ok((path, bytes))
+}
