@@ -68,7 +68,7 @@ fn a_capture_takes_launches_and_refuses_to_compile() {
             assert_eq!(
                 refused.to_string(),
                 "kernel scale is not on the device yet, and it cannot be compiled while a stream \
-                 is captured: call `Prepared::load` before the capture"
+                 is captured: run the op once, or call `Prepared::load`, before the capture"
             );
 
             plan.load(&device).unwrap();

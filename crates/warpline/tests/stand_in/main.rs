@@ -4,6 +4,7 @@
 mod cache;
 mod harness;
 mod launches;
+mod ops;
 mod run;
 mod watch;
 mod zeros;
