@@ -2,6 +2,7 @@
 
 use super::all;
 use crate::error::Error;
+use warpline_kernels::FamilyError;
 use warpline_kernels::op::{AnyOp, TensorView, Value};
 
 /// A call of an op: what is not given has its default.
@@ -75,6 +76,12 @@ impl Call {
     pub fn out(mut self, view: TensorView) -> Self {
         self.outs.push(view);
         self
+    }
+
+    /// A sentence that names the op.
+    pub(super) fn refuse<T>(&self, text: String) -> Result<T, Error> {
+        let op = self.op.signature.name;
+        Err(FamilyError::Problem(format!("{op}: {text}")).into())
     }
 
     /// The tensors that are given, in the order of the parameters: the plan's inputs.

@@ -8,7 +8,7 @@ use crate::estimate;
 use crate::prepare::prepare;
 use crate::run::{Job, RunOptions};
 use warpline_kernels::op::TensorView;
-use warpline_kernels::{AnyWork, FamilyError, HostTensor, TensorSpec};
+use warpline_kernels::{AnyWork, HostTensor, TensorSpec};
 
 impl Call {
     /// Runs the op on the CPU simulator: the bytes of every input that is
@@ -89,11 +89,6 @@ impl Call {
             "the simulator takes dense tensors, and {name} has strides {:?} over shape {:?}",
             view.strides, view.shape
         ))
-    }
-
-    fn refuse<T>(&self, text: String) -> Result<T, Error> {
-        let op = self.op.signature.name;
-        Err(FamilyError::Problem(format!("{op}: {text}")).into())
     }
 }
 

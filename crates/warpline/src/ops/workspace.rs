@@ -19,7 +19,7 @@ pub(crate) struct Workspaces(Mutex<HashMap<Key, Vec<Buffer>>>);
 type Key = (usize, Option<ThreadId>);
 
 /// The handle that means each thread's own stream.
-const PER_THREAD: usize = 2;
+pub(super) const PER_THREAD: usize = 2;
 
 impl Workspaces {
     /// The address of zeros that belong to the stream. A longer one is
