@@ -4,7 +4,7 @@ use crate::errors::{exception, input};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::json;
-use warpline::bench::sensors::Sensors;
+use warpline::bench::sensors::{self as gpu, Sensors};
 use warpline::{Device, Prepared, prepare};
 use warpline_ir::Kernel;
 use warpline_kernels::{AnyFamily, AnyWork, Place, registry};
@@ -137,11 +137,15 @@ pub(crate) fn devices() -> String {
     json!(warpline::devices()).to_string()
 }
 
-/// The CUDA version of the driver; none where there is no driver.
+/// The version of the NVIDIA driver; none where there is no driver.
 #[pyfunction]
 pub(crate) fn driver_version() -> Option<String> {
-    let driver = warpline::cuda::Driver::load().ok()?;
-    Some(driver.version().to_string())
+    let cuda = || {
+        warpline::cuda::Driver::load()
+            .ok()
+            .map(|d| format!("CUDA {}", d.version()))
+    };
+    gpu::driver_version().or_else(cuda)
 }
 
 /// Clocks and power of a GPU now.

@@ -10,12 +10,15 @@ use warpline::cuda::Stream;
 /// The least that is allocated.
 const LEAST: u64 = 4096;
 
+/// The workspaces of each device and stream.
+type Kept = HashMap<(u32, usize), Vec<Zeros>>;
+
 /// A tensor of torch's, its bytes and its address.
 type Zeros = (Py<PyAny>, u64, u64);
 
 /// By device and stream: what runs in a stream runs in order, and leaves zeros.
 /// The last is the longest; shorter ones stay, as they may still be worked in.
-static KEPT: LazyLock<Mutex<HashMap<(u32, usize), Vec<Zeros>>>> = LazyLock::new(Mutex::default);
+static KEPT: LazyLock<Mutex<Kept>> = LazyLock::new(Mutex::default);
 
 /// A workspace, which must live until the launch is in the stream: torch gives
 /// its memory to later work of that stream alone.

@@ -9,6 +9,11 @@ use std::sync::LazyLock;
 static NVML: LazyLock<Result<Nvml, String>> =
     LazyLock::new(|| Nvml::init().map_err(|e| format!("NVML cannot be loaded ({e})")));
 
+/// The version of the NVIDIA driver, `580.159.03`, where NVML tells it.
+pub fn driver_version() -> Option<String> {
+    NVML.as_ref().ok()?.sys_driver_version().ok()
+}
+
 /// What a GPU says of itself at a moment.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 #[non_exhaustive]
