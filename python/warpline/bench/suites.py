@@ -46,6 +46,8 @@ class Problem:
     flops: float
     bytes: float
     args: tuple[Arg, ...]
+    #: Fields of the problem that are the same wherever its op is measured.
+    common: frozenset[str] = frozenset()
 
     @property
     def dtype(self) -> str:
@@ -56,7 +58,8 @@ class Problem:
     @property
     def shape(self) -> str:
         """Its sizes and switches, in short: ``32768x1024``, ``4096x4096x64 causal``."""
-        fields = {k: v for k, v in self.problem.items() if k != "dtype" and v is not None}
+        left_out = self.common | {"dtype"}
+        fields = {k: v for k, v in self.problem.items() if k not in left_out and v is not None}
         sizes = {k: v for k, v in fields.items() if isinstance(v, int) and not isinstance(v, bool)}
         words = ["x".join(map(str, sizes.values()))] if 0 < len(sizes) <= 3 else []
         if not words:
@@ -89,10 +92,25 @@ def _plain(value: Any) -> str:
 
 def parse(text: str) -> list[Problem]:
     """The problems that a JSON list declares."""
-    return [_problem(entry) for entry in json.loads(text)]
+    entries = json.loads(text)
+    return [_problem(entry, _common(entry["op"], entries)) for entry in entries]
 
 
-def _problem(entry: dict[str, Any]) -> Problem:
+def _common(op: str, entries: list[dict[str, Any]]) -> frozenset[str]:
+    """The fields, sizes aside, that are the same in every problem of an op."""
+    problems = [entry["problem"] for entry in entries if entry["op"] == op]
+    if len(problems) < 2:
+        return frozenset()
+    first = problems[0]
+    return frozenset(
+        name
+        for name, value in first.items()
+        if (not isinstance(value, int) or isinstance(value, bool))
+        and all(problem.get(name) == value for problem in problems)
+    )
+
+
+def _problem(entry: dict[str, Any], common: frozenset[str]) -> Problem:
     return Problem(
         suite=entry["suite"],
         family=entry["family"],
@@ -101,6 +119,7 @@ def _problem(entry: dict[str, Any]) -> Problem:
         flops=float(entry["flops"]),
         bytes=float(entry["bytes"]),
         args=tuple(_arg(arg) for arg in entry["args"]),
+        common=common,
     )
 
 
