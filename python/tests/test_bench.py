@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import importlib
 import json
 import math
 import sys
@@ -13,16 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-PACKAGE = Path(__file__).resolve().parent.parent / "warpline"
-
-try:
-    importlib.import_module("warpline.bench")
-except ImportError:
-    # The compiled part is not built: the benchmark is tested without it.
-    stub = types.ModuleType("warpline")
-    stub.__path__ = [str(PACKAGE)]
-    sys.modules["warpline"] = stub
 
 from warpline.bench import Refusal, cli, inputs, machine, peers, plot, record, report, suites
 from warpline.bench import protocol, verify

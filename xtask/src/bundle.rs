@@ -21,7 +21,10 @@ const BUILT: [(&str, &str, &str); 3] = [
 ];
 
 /// Folders of the checkout that go along: from and to. Python's own files alone are taken.
-const FOLDERS: [(&str, &str); 2] = [("python/warpline", "warpline"), ("python/tests", "tests")];
+const FOLDERS: [(&str, &str); 2] = [
+    ("python/src/warpline", "warpline"),
+    ("python/tests/with_torch", "tests"),
+];
 
 /// The most that all of it may weigh.
 const LIMIT: u64 = 48 << 20;
@@ -116,13 +119,17 @@ mod tests {
         for (_, name, _) in BUILT {
             fs::write(built.path().join(name), [0; 10]).unwrap();
         }
-        let bench = root.path().join("python/warpline/bench");
+        let bench = root.path().join("python/src/warpline/bench");
         fs::create_dir_all(bench.join("__pycache__")).unwrap();
-        fs::create_dir_all(root.path().join("python/tests")).unwrap();
+        fs::create_dir_all(root.path().join("python/tests/with_torch")).unwrap();
         fs::write(bench.join("cli.py"), [0; 3]).unwrap();
         fs::write(bench.join("__pycache__/cli.pyc"), [0; 3]).unwrap();
         fs::write(bench.join("../_warpline.abi3.so"), [0; 99]).unwrap();
-        fs::write(root.path().join("python/tests/test_x.py"), [0; 4]).unwrap();
+        fs::write(
+            root.path().join("python/tests/with_torch/test_x.py"),
+            [0; 4],
+        )
+        .unwrap();
         folders
     }
 

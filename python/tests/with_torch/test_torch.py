@@ -1,6 +1,6 @@
 """The ops on torch tensors: on a GPU where there is one, else on the simulator.
 
-Needs no pytest, as a GPU host may have none: ``python3 -m unittest discover tests``.
+Needs no pytest, as a GPU host may have none: ``python3 -m unittest discover FOLDER``.
 """
 
 import threading
