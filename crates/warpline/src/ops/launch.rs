@@ -73,6 +73,7 @@ impl Call {
     /// - It stays so until the launch is done, and other work on outputs, or
     ///   that writes inputs, is ordered before or after it by streams and events.
     /// - `stream` is of `device`, and lives until its work is done.
+    /// - Someone has the device open until then: its kernels go with its last user.
     #[allow(unsafe_code, reason = "states what callers promise of raw addresses")]
     pub unsafe fn launch(&self, device: &Device, stream: &Stream) -> Result<(), Error> {
         let gpu = device.gpu().ok_or(Error::NoGpu)?;
