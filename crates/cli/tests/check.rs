@@ -63,7 +63,7 @@ fn all_reports_every_program_once() {
         .iter()
         .map(|k| k["config"]["form"].as_str().unwrap())
         .collect();
-    assert_eq!(forms.len(), 3, "every form: {forms:?}");
+    assert_eq!(forms.len(), 4, "every form: {forms:?}");
     let [row] = list(&found["families"]) else {
         panic!("one family: {found}");
     };
