@@ -3,7 +3,8 @@
 
 use std::collections::{HashMap, HashSet};
 use warpline_ir::Target;
-use warpline_kernels::{Place, registry};
+use warpline_kernels::{Place, Step, registry};
+use warpline_ptx::ptxas::Ptxas;
 
 const TARGET: Target = Target::SM_90A;
 
@@ -34,8 +35,8 @@ fn one_module_serves_every_extent() {
 
 #[test]
 fn every_case_and_what_is_measured_is_accepted_by_the_checker_and_ptxas() {
-    let ptxas = warpline_ptx::ptxas::Ptxas::find().unwrap_or_else(|e| panic!("{e}"));
-    let mut seen = HashSet::new();
+    let ptxas = Ptxas::find().unwrap_or_else(|e| panic!("{e}"));
+    let (mut seen, mut kernels) = (HashSet::new(), Vec::new());
     for family in registry() {
         let measured = family
             .suites()
@@ -45,23 +46,34 @@ fn every_case_and_what_is_measured_is_accepted_by_the_checker_and_ptxas() {
         for work in cases.chain(measured) {
             let at = format!("{} {} {}", work.family(), work.problem(), work.config());
             for step in work.plan(&TARGET).expect("legal").steps {
-                if !seen.insert(step.kernel.hash()) {
-                    continue;
-                }
-                let checked = warpline_check::check(step.into_kernel(), &TARGET)
-                    .unwrap_or_else(|e| panic!("{at}: {e}"));
-                let ptx =
-                    warpline_ptx::print(&checked, &TARGET).unwrap_or_else(|e| panic!("{at}: {e}"));
-                let out = ptxas
-                    .assemble(&ptx.text, TARGET.name)
-                    .unwrap_or_else(|e| panic!("{at}: {e}\n{}", ptx.text));
-                let errors: Vec<_> = out.report.errors().collect();
-                assert!(errors.is_empty(), "{at}: {errors:?}");
-                for e in &out.report.entries {
-                    assert_eq!(e.spill_store_bytes + e.spill_load_bytes, 0, "{at}: {e:?}");
+                if seen.insert(step.kernel.hash()) {
+                    kernels.push((at.clone(), step));
                 }
             }
         }
+    }
+    // Half of the time is ptxas', a process of its own: two at once.
+    let half = kernels.len() / 2;
+    let rest = kernels.split_off(half);
+    std::thread::scope(|scope| {
+        for part in [kernels, rest] {
+            let ptxas = &ptxas;
+            scope.spawn(move || part.into_iter().for_each(|k| accepted(k, ptxas)));
+        }
+    });
+}
+
+fn accepted((at, step): (String, Step), ptxas: &Ptxas) {
+    let checked =
+        warpline_check::check(step.into_kernel(), &TARGET).unwrap_or_else(|e| panic!("{at}: {e}"));
+    let ptx = warpline_ptx::print(&checked, &TARGET).unwrap_or_else(|e| panic!("{at}: {e}"));
+    let out = ptxas
+        .assemble(&ptx.text, TARGET.name)
+        .unwrap_or_else(|e| panic!("{at}: {e}\n{}", ptx.text));
+    let errors: Vec<_> = out.report.errors().collect();
+    assert!(errors.is_empty(), "{at}: {errors:?}");
+    for e in &out.report.entries {
+        assert_eq!(e.spill_store_bytes + e.spill_load_bytes, 0, "{at}: {e:?}");
     }
 }
 
