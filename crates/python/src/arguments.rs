@@ -2,6 +2,7 @@
 
 use crate::errors::input;
 use pyo3::prelude::*;
+use warpline::DType;
 use warpline::ops::{self, AnyOp, Value};
 use warpline_kernels::op::{Kind, Param};
 
@@ -33,4 +34,13 @@ pub(crate) fn number(op: &AnyOp, param: &Param, value: &Bound<'_, PyAny>) -> PyR
         let (op, name) = (op.signature.name, param.name);
         input(value.py(), format!("{op}: {name} is {wanted}, not {given}"))
     })
+}
+
+/// The element type of that name.
+pub(crate) fn dtype_named(py: Python<'_>, name: &str) -> PyResult<DType> {
+    use DType::*;
+    let all = [U8, U16, U32, I32, U64, I64, F32, F16, Bf16, E4m3, E5m2];
+    all.into_iter()
+        .find(|dtype| dtype.name() == name)
+        .ok_or_else(|| input(py, format!("there is no element type {name:?}")))
 }

@@ -1,12 +1,12 @@
 //! A call on the simulator.
 
-use crate::arguments::{number, op};
-use crate::errors::{exception, input};
+use crate::arguments::{dtype_named, number, op};
+use crate::errors::exception;
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use warpline::RunOptions;
 use warpline::ops::{Call, TensorView, Value};
-use warpline::{DType, RunOptions};
 use warpline_kernels::op::Kind;
 
 /// An array: the name of its element type, its shape, its strides in elements,
@@ -83,8 +83,7 @@ fn view(
     py: Python<'_>,
     (dtype, shape, strides, bytes): Array<'_>,
 ) -> PyResult<(TensorView, PyBuffer<u8>)> {
-    let dtype =
-        of_name(&dtype).ok_or_else(|| input(py, format!("there is no element type {dtype:?}")))?;
+    let dtype = dtype_named(py, &dtype)?;
     let view = TensorView {
         dtype,
         shape,
@@ -92,10 +91,4 @@ fn view(
         address: 0,
     };
     Ok((view, PyBuffer::get(&bytes)?))
-}
-
-fn of_name(name: &str) -> Option<DType> {
-    use DType::*;
-    let all = [U8, U16, U32, I32, U64, I64, F32, F16, Bf16, E4m3, E5m2];
-    all.into_iter().find(|dtype| dtype.name() == name)
 }

@@ -53,13 +53,6 @@ pub(crate) fn launch(
     done.map_err(|e| exception(py, &e))
 }
 
-/// How many different calls have been planned on a GPU.
-#[pyfunction]
-pub(crate) fn plans(py: Python<'_>, ordinal: u32) -> PyResult<usize> {
-    let device = device(ordinal).map_err(|e| exception(py, &e))?;
-    Ok(Call::plans(&device))
-}
-
 /// Others can run meanwhile where something is to be planned or compiled.
 fn plan(py: Python<'_>, call: &Call, device: &Device, stream: &Stream) -> PyResult<Planned> {
     match call.known(device) {

@@ -38,7 +38,7 @@ mod _warpline {
     #[pymodule_export]
     use super::host::simulate;
     #[pymodule_export]
-    use super::launch::{launch, plans};
+    use super::launch::launch;
     #[pymodule_export]
     use super::tools::{check, devices, driver_version, emit, families, sensors};
     #[pymodule_export]

@@ -1,5 +1,6 @@
 //! Torch's tensors, types and streams.
 
+use crate::arguments::dtype_named;
 use crate::errors::input;
 use crate::exchange::Exchange;
 use pyo3::intern;
@@ -22,40 +23,25 @@ struct Torch {
 
 static TORCH: PyOnceLock<Torch> = PyOnceLock::new();
 
-/// Every element type of a tensor, by the name that torch has for it.
-const DTYPES: [(&str, DType); 8] = [
-    ("float32", DType::F32),
-    ("bfloat16", DType::Bf16),
-    ("float16", DType::F16),
-    ("float8_e4m3fn", DType::E4m3),
-    ("float8_e5m2", DType::E5m2),
-    ("uint8", DType::U8),
-    ("int32", DType::I32),
-    ("int64", DType::I64),
-];
-
-/// Tells what is used of torch: the module, how the handle of a stream is had,
-/// and how a workspace.
+/// Tells what is used of torch: its class of tensors, its types with the names
+/// that they have here, how the handle of a stream is had, and how a workspace.
 #[pyfunction]
 pub(crate) fn use_torch(
-    torch: &Bound<'_, PyAny>,
+    tensor: &Bound<'_, PyAny>,
+    dtypes: Vec<(Py<PyAny>, String)>,
     stream: Py<PyAny>,
     workspace: Py<PyAny>,
 ) -> PyResult<()> {
-    let mut dtypes = Vec::new();
-    for (name, dtype) in DTYPES {
-        if let Ok(theirs) = torch.getattr(name) {
-            dtypes.push((theirs.unbind(), dtype));
-        }
-    }
+    let py = tensor.py();
+    let named = |(theirs, name): (Py<PyAny>, String)| Ok((theirs, dtype_named(py, &name)?));
     let made = Torch {
-        exchange: Exchange::of(&torch.getattr("Tensor")?),
-        dtypes,
+        dtypes: dtypes.into_iter().map(named).collect::<PyResult<_>>()?,
+        exchange: Exchange::of(tensor),
         stream,
         workspace,
     };
     // A second one is the same.
-    let _ = TORCH.set(torch.py(), made);
+    let _ = TORCH.set(py, made);
     Ok(())
 }
 

@@ -90,24 +90,6 @@ impl View {
             _owner: capsule.into_any().unbind(),
         })
     }
-
-    /// The shape.
-    #[getter]
-    fn shape(&self) -> Vec<u64> {
-        self.tensor.shape.clone()
-    }
-
-    /// The name of the element type.
-    #[getter]
-    fn dtype(&self) -> &'static str {
-        self.tensor.dtype.name()
-    }
-
-    /// The index of the device.
-    #[getter]
-    fn device(&self) -> i64 {
-        self.device
-    }
 }
 
 /// `<f4` and the like; bfloat16 has none of its own.

@@ -26,6 +26,8 @@ def is_device_array(value: Any) -> bool:
 
 def call(op: Op, args: tuple[Any, ...], outs: tuple[Any, ...] | None, stream: int | None) -> Any:
     """Calls an op on arrays of other libraries."""
+    # Who names a stream has ordered it behind those that the arrays are ready in.
+    ordered = stream is not None
     if stream is None:
         stream = _stream_of([a for a in args if hasattr(a, "__cuda_array_interface__")])
     if outs is None:
@@ -41,7 +43,7 @@ def call(op: Op, args: tuple[Any, ...], outs: tuple[Any, ...] | None, stream: in
             raise refuse(f"{op.name}: {output.name} cannot be written: the array is read-only")
     for name, view in zip([p.name for p in op.params], values):
         ready = getattr(view, "stream", None)
-        if ready is not None and ready != stream:
+        if ready is not None and ready != stream and not ordered:
             raise refuse(
                 f"{op.name}: {name} is ready in stream {ready}, and the call runs in {stream}:"
                 " pass arrays of one stream, or order the streams and pass stream="

@@ -11,7 +11,7 @@ from ._errors import refuse
 if TYPE_CHECKING:
     import numpy as np
 
-#: NumPy's names of element types, and ours. Those that NumPy does not have are ml_dtypes'.
+#: NumPy's and torch's names of element types, and ours. Those that NumPy does not have are ml_dtypes'.
 DTYPES = {
     "float32": "f32",
     "float16": "f16",

@@ -8,6 +8,7 @@ Imported once torch is. An op of the name ``softmax`` becomes
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 import torch
@@ -24,48 +25,31 @@ _LIBRARY = torch.library.Library("warpline", "DEF")
 #: The overloads of each op: new outputs, given outputs.
 _OVERLOADS: dict[str, tuple[Any, Any]] = {}
 
+#: May the simulator work for long? Set around calls that were told so.
+_FOR_LONG: ContextVar[bool] = ContextVar("warpline_for_long", default=False)
+
 # Written out for each op, so that a call costs as little as it can.
-_CUDA = """\
+_IMPLEMENTED = """\
 def {name}({params}):
     if _grad_enabled() and ({grads}):
         _refuse_grad(_op)
     {outs} = {allocate}
-    _launch({index}, ({args},), ({outs},))
+    {work}
     return {outs}
 
 def {name}_out({params}, *, {outs}):
     if _grad_enabled() and ({grads} or {out_grads}):
         _refuse_grad(_op)
-    _launch({index}, ({args},), ({outs},))
-    _written(({outs},))
+    {work}
+    {written}
 """
 
-_CPU = """\
-def {name}({params}):
-    if _grad_enabled() and ({grads}):
-        _refuse_grad(_op)
-    {outs} = {allocate}
-    _simulate(_op, ({args},), ({outs},), False)
-    return {outs}
-
-def {name}_out({params}, *, {outs}):
-    if _grad_enabled() and ({grads} or {out_grads}):
-        _refuse_grad(_op)
-    _simulate(_op, ({args},), ({outs},), False)
-    _written(({outs},))
-"""
-
-_FAKE = """\
-def {name}({params}):
-    if _grad_enabled() and ({grads}):
-        _refuse_grad(_op)
-    {outs} = {allocate}
-    return {outs}
-
-def {name}_out({params}, *, {outs}):
-    if _grad_enabled() and ({grads} or {out_grads}):
-        _refuse_grad(_op)
-"""
+#: What an implementation does between its outputs being there and being given back, by where.
+_WORK = {
+    "CUDA": "_launch({index}, ({args},), ({outs},))",
+    "CPU": "_simulate(_op, ({args},), ({outs},))",
+    "fake": "pass",
+}
 
 _TRANSFORMED = """\
 def {name}({params}):
@@ -78,7 +62,8 @@ def {name}_out({params}, *, {outs}):
 
 def register() -> None:
     """Registers every op with torch."""
-    _warpline.use_torch(torch, _current_stream, _workspace)
+    dtypes = [(getattr(torch, name), ours) for name, ours in _host.DTYPES.items() if hasattr(torch, name)]
+    _warpline.use_torch(torch.Tensor, dtypes, _current_stream, _workspace)
     for op in OPS:
         _define(op)
     _loaded.call = _call
@@ -88,10 +73,12 @@ def register() -> None:
 def _define(op: Op) -> None:
     _LIBRARY.define(op.schema, tags=(torch.Tag.needs_fixed_stride_order,))
     _LIBRARY.define(op.out_schema, tags=(torch.Tag.needs_fixed_stride_order,))
-    for source, key in ((_CUDA, "CUDA"), (_CPU, "CPU"), (_TRANSFORMED, _TRANSFORMS)):
-        for name, made in _functions(op, source):
+    for key in ("CUDA", "CPU"):
+        for name, made in _functions(op, _IMPLEMENTED, key):
             _LIBRARY.impl(name, made, key)
-    for name, made in _functions(op, _FAKE):
+    for name, made in _functions(op, _TRANSFORMED):
+        _LIBRARY.impl(name, made, _TRANSFORMS)
+    for name, made in _functions(op, _IMPLEMENTED, "fake"):
         torch.library.register_fake(f"warpline::{name}", made, lib=_LIBRARY)
         # Nothing to differentiate: what requires grad is refused by the implementations.
         _LIBRARY.impl(name, torch.library.fallthrough_kernel, "Autograd")
@@ -106,15 +93,20 @@ def _define(op: Op) -> None:
 _TRANSFORMS = "FuncTorchDynamicLayerFrontMode"
 
 
-def _functions(op: Op, source: str) -> list[tuple[str, Callable[..., Any]]]:
+def _functions(op: Op, source: str, where: str = "fake") -> list[tuple[str, Callable[..., Any]]]:
     """The two functions of a source for an op."""
     outs = [o.name for o in op.outputs]
+    common = {
+        "index": op.index,
+        "args": ", ".join(p.name for p in op.params),
+        "outs": ", ".join(outs),
+    }
     text = source.format(
+        **common,
         name=op.name,
-        index=op.index,
         params=parameters(op),
-        args=", ".join(p.name for p in op.params),
-        outs=", ".join(outs),
+        work=_WORK[where].format(**common),
+        written="pass" if where == "fake" else f"_written(({common['outs']},))",
         named_outs=", ".join(f"{name!r}: {name}" for name in outs),
         grads=" or ".join(map(_requires_grad, op.tensors)),
         out_grads=" or ".join(f"{name}.requires_grad" for name in outs),
@@ -142,21 +134,14 @@ def _requires_grad(param: Any) -> str:
 def _allocation(op: Op) -> list[str]:
     """What makes each output, as source."""
     made = []
-    for output in op.outputs:
+    for i, output in enumerate(op.outputs):
         if output.like is not None:
             made.append(f"_empty_like({output.like})")
             continue
-        sides = []
-        for side in output.sides:
-            match side:
-                case {"all": name}:
-                    sides.append(f"*{name}.shape")
-                case {"leading": name}:
-                    sides.append(f"*{name}.shape[:-1]")
-                case {"at": [name, i]}:
-                    sides.append(f"{name}.shape[{i}]")
         like = output.dtype_of
-        made.append(f"_empty(({', '.join(sides)},), dtype={like}.dtype, device={like}.device)")
+        shapes = ", ".join(f"{p.name!r}: {p.name}.shape" for p in op.tensors if p.required)
+        shape = f"_op.outputs[{i}].shape({{{shapes}}})"
+        made.append(f"_empty({shape}, dtype={like}.dtype, device={like}.device)")
     return made
 
 
@@ -176,37 +161,29 @@ def _call(
                 continue
             kind = type(value).__name__
             raise refuse(f"{op.name}: {param.name} is a torch tensor as the others are, not of type {kind}", "bad-type")
-    functional, out_variant = _OVERLOADS[op.name]
-    if outs is None:
-        if simulated and _on_cpu(args):
-            return _simulated(op, args)
-        return functional(*args)
-    for output, out in zip(op.outputs, outs):
+    for out in outs or ():
         if not isinstance(out, torch.Tensor):
             kind = type(out).__name__
             raise refuse(f"{op.name}: out is a torch tensor as the inputs are, not of type {kind}", "bad-type")
-    named = {output.name: out for output, out in zip(op.outputs, outs)}
-    if simulated and _on_cpu(args):
-        simulate(op, args, outs, True)
-    else:
-        out_variant(*args, **named)
+    if not simulated:
+        return _overload(op, args, outs)
+    token = _FOR_LONG.set(True)
+    try:
+        return _overload(op, args, outs)
+    finally:
+        _FOR_LONG.reset(token)
+
+
+def _overload(op: Op, args: tuple[Any, ...], outs: tuple[Any, ...] | None) -> Any:
+    """Calls the overload of an op that makes its outputs, or the one that writes these."""
+    functional, out_variant = _OVERLOADS[op.name]
+    if outs is None:
+        return functional(*args)
+    out_variant(*args, **{output.name: out for output, out in zip(op.outputs, outs)})
     return outs[0] if len(outs) == 1 else outs
 
 
-def _on_cpu(args: tuple[Any, ...]) -> bool:
-    return all(a.device.type == "cpu" for a in args if isinstance(a, torch.Tensor))
-
-
-def _simulated(op: Op, args: tuple[Any, ...]) -> Any:
-    """Calls an op on the simulator, for as long as it takes."""
-    named = {p.name: value for p, value in zip(op.params, args)}
-    shapes = {n: v.shape for n, v in named.items() if isinstance(v, torch.Tensor)}
-    outs = tuple(torch.empty(o.shape(shapes), dtype=named[o.dtype_of].dtype) for o in op.outputs)
-    simulate(op, args, outs, True)
-    return outs[0] if len(outs) == 1 else outs
-
-
-def simulate(op: Op, args: tuple[Any, ...], outs: tuple[Any, ...], for_long: bool) -> None:
+def simulate(op: Op, args: tuple[Any, ...], outs: tuple[Any, ...]) -> None:
     """Calls an op on tensors of the CPU, through the simulator."""
     for output, out in zip(op.outputs, outs):
         for param, value in zip(op.params, args):
@@ -220,7 +197,7 @@ def simulate(op: Op, args: tuple[Any, ...], outs: tuple[Any, ...], for_long: boo
     )
     dense = [torch.empty(out.shape, dtype=out.dtype) for out in outs]
     targets = tuple(_native(op, o.name, out, d) for o, out, d in zip(op.outputs, outs, dense))
-    _warpline.simulate(op.index, values, targets, for_long)
+    _warpline.simulate(op.index, values, targets, _FOR_LONG.get())
     with torch.no_grad():
         for out, made in zip(outs, dense):
             out.copy_(made)

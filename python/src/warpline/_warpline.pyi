@@ -20,18 +20,6 @@ class View:
         """From the capsule that an array's ``__dlpack__`` gives."""
 
     @property
-    def shape(self) -> list[int]:
-        """The shape."""
-
-    @property
-    def dtype(self) -> str:
-        """The name of the element type: ``bf16``."""
-
-    @property
-    def device(self) -> int:
-        """The index of the device."""
-
-    @property
     def stream(self) -> int | None:
         """The stream that the array is ready on, if its library says so."""
 
@@ -62,14 +50,16 @@ def launch(index: int, args: tuple[Any, ...], outs: tuple[Any, ...], stream: int
     Tensors are torch's, or a ``View`` of those of another library. Waits for nothing.
     """
 
-def plans(ordinal: int) -> int:
-    """How many different calls have been planned on a GPU."""
-
-def use_torch(torch: Any, stream: Callable[[int], int], workspace: Callable[[int, int, int], Any]) -> None:
+def use_torch(
+    tensor: type,
+    dtypes: list[tuple[Any, str]],
+    stream: Callable[[int], int],
+    workspace: Callable[[int, int], Any],
+) -> None:
     """Tells what is used of torch.
 
-    The module; the handle of a device's current stream; and zeros to work in, as
-    a tensor, by bytes, device and stream.
+    Its class of tensors; its types, with the names that they have here; the handle
+    of a device's current stream; and zeros to work in, as a tensor, by bytes and device.
     """
 
 def check(family: str, flags: Mapping[str, Any]) -> str:
@@ -85,7 +75,7 @@ def devices() -> str:
     """What can run kernels here, and why the rest cannot, as JSON."""
 
 def driver_version() -> str | None:
-    """The CUDA version of the driver; none where there is no driver."""
+    """The version of the NVIDIA driver; none where there is no driver."""
 
 def sensors(ordinal: int) -> dict[str, float | None]:
     """Clocks and power of a GPU now: ``sm_mhz``, ``memory_mhz``, ``watts``."""

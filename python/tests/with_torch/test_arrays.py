@@ -81,6 +81,8 @@ class Arrays(unittest.TestCase):
             warpline.softmax(x, out=read_only)
         with self.assertRaisesRegex(warpline.InputError, "is ready in stream 77"):
             warpline.add(ByInterface(self.x, stream=1), ByInterface(self.x, stream=77), out=y)
+        # Who names a stream has ordered it.
+        warpline.add(ByInterface(self.x, stream=1), ByInterface(self.x, stream=77), out=y, stream=1)
         with self.assertRaisesRegex(warpline.InputError, "type '>f4'|type \">f4\""):
             warpline.softmax(ByInterface(self.x, typestr=">f4"), out=y)
         with self.assertRaisesRegex(warpline.InputError, "is not on a GPU"):

@@ -158,6 +158,17 @@ class Registered(unittest.TestCase):
             self.assertTrue(hasattr(OPS, name))
             self.assertIn("!", str(getattr(OPS, f"{name}_out").default._schema))
 
+    def test_outputs_of_other_shapes_are_made_from_the_declared_sides(self):
+        from warpline import _declared, _torch
+
+        tensors = tuple(_declared.Param(name, "tensor", "", True, None) for name in ("x", "w"))
+        sides = ({"leading": "x"}, {"at": ["w", 0]})
+        output = _declared.Output("y", sides, "x")
+        op = _declared.Op(0, "linear", "", "", "", tensors, (output,), "", "")
+        made = dict(_torch._functions(op, _torch._IMPLEMENTED, "fake"))["linear"]
+        y = made(draw(2, 3, 4), draw(5, 4))
+        self.assertEqual((y.shape, y.dtype, y.device.type), ((2, 3, 5), torch.float32, DEVICE))
+
     def test_writing_an_output_is_seen_by_torch(self):
         x, y = draw(4, 64), draw(4, 64)
         before = y._version
@@ -401,6 +412,8 @@ class Refusals(unittest.TestCase):
         self.assertEqual(caught.exception.code, "too-long")
         y = warpline.softmax(torch.zeros(2, 4), simulate=True)
         self.assertTrue((y == 0.25).all())
+        with self.assertRaisesRegex(warpline.InputError, "only the forward exists"):
+            warpline.softmax(torch.zeros(2, 4, requires_grad=True), simulate=True)
 
 
 if __name__ == "__main__":
