@@ -8,6 +8,7 @@
 pub mod error;
 pub mod family;
 pub mod float;
+pub mod gemm;
 pub mod layer_norm;
 pub mod numbers;
 pub mod op;
@@ -35,5 +36,7 @@ pub fn registry() -> Vec<&'static dyn AnyFamily> {
         &softmax::Softmax::NEW,
         &layer_norm::LayerNorm::NEW,
         &rms_norm::RmsNorm::NEW,
+        &gemm::Gemm::NEW,
+        &gemm::Linear::NEW,
     ]
 }

@@ -10,10 +10,14 @@ pub enum Buffer {
     Input(usize),
     /// The i-th output.
     Output(usize),
-    /// The workspace: zeros before the plan's first run, and each run leaves zeros
-    /// behind, so that the plans of a stream can share one.
+    /// The workspace, which the plans of a stream can share. Its first
+    /// [`ZEROED`] bytes are zeros before the plan's first run, and each run
+    /// leaves zeros there; what is behind them may hold anything.
     Workspace,
 }
+
+/// Bytes from the start of a workspace that every run finds zero and leaves zero.
+pub const ZEROED: u64 = 64 << 10;
 
 /// An argument of a step.
 #[derive(Clone, PartialEq, Debug)]

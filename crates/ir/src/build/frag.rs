@@ -207,6 +207,40 @@ impl Frag {
         self.with(values.map(|(i, &x)| f(x, of(i))).collect())
     }
 
+    /// As [`zip_cols`](Self::zip_cols), with the numbers of a column and of the
+    /// next one at a time: neighbours in memory are read at once.
+    #[track_caller]
+    pub fn zip_col_pairs(
+        self,
+        mut columns: impl FnMut(Reg<u32>) -> [Reg<f32>; 2],
+        f: impl FnMut(Reg<f32>, Reg<f32>) -> Reg<f32>,
+    ) -> Frag {
+        let _at = here();
+        let mut second = None;
+        let column = |col| match second.take() {
+            Some(x) => x,
+            None => {
+                let [x, y] = columns(col);
+                second = Some(y);
+                x
+            }
+        };
+        self.zip_cols(column, f)
+    }
+
+    /// Applies `f` to every pair of neighbours in a row, and the place of the first.
+    #[track_caller]
+    pub fn map_pairs(self, mut f: impl FnMut(Cell, [Reg<f32>; 2]) -> [Reg<f32>; 2]) -> Frag {
+        let _at = here();
+        let cells = self.cells();
+        let pairs = self.values.chunks(2).enumerate();
+        self.with(
+            pairs
+                .flat_map(|(i, pair)| f(cells(2 * i), [pair[0], pair[1]]))
+                .collect(),
+        )
+    }
+
     /// Keeps the values whose place satisfies `keep`; the others become `other`.
     #[track_caller]
     pub fn keep(self, mut keep: impl FnMut(Cell) -> Reg<bool>, other: impl Value<f32>) -> Frag {

@@ -27,6 +27,17 @@ impl Rows {
         Self::new(Team::Warpgroup, values)
     }
 
+    /// The numbers that `f` gives for each of `m` rows of a warpgroup's tile.
+    #[track_caller]
+    pub fn of(m: u32, mut f: impl FnMut(Reg<u32>) -> Reg<f32>) -> Self {
+        let _at = here();
+        let row = Team::Warpgroup.first_row();
+        let values = (0..m / 32)
+            .map(|i| f(row + (i / 2 * 64 + i % 2 * 8)))
+            .collect();
+        Self::new(Team::Warpgroup, values)
+    }
+
     /// Rows.
     fn rows(&self) -> u32 {
         self.values.len() as u32 / 2 * self.team.block()

@@ -176,7 +176,25 @@ impl<L: RingTiles> Slot<L, Filling> {
     /// CTA of a [multicast](Ring::multicast) ring: each CTA brings an equal
     /// part of the rows, and `map` has boxes of such a part.
     #[track_caller]
-    pub fn load_multicast<T: Element>(&self, map: Map, to: TileRef<T>, coords: impl Coords<2>) {
+    pub fn load_multicast<T: Element, const R: usize>(
+        &self,
+        map: Map,
+        to: TileRef<T>,
+        coords: impl Coords<R>,
+    ) {
+        self.load_multicast_with(map, to, coords, None);
+    }
+
+    /// As [`load_multicast`](Self::load_multicast), with a cache hint. The rows
+    /// of the tile are the tensor's second dimension.
+    #[track_caller]
+    pub fn load_multicast_with<T: Element, const R: usize>(
+        &self,
+        map: Map,
+        to: TileRef<T>,
+        coords: impl Coords<R>,
+        hint: Option<CacheHint>,
+    ) {
         let _at = here();
         let Some(spread) = self.spread() else {
             error(
@@ -201,13 +219,16 @@ impl<L: RingTiles> Slot<L, Filling> {
             return;
         }
         self.expect(Operand::imm(to.bytes()));
-        let [x, y] = coords.coords();
         let mask = group.mask();
         for i in 0..group.len {
             if_(group.place.eq(i), || {
                 let part = to.slice(i * rows..(i + 1) * rows, 0..to.cols());
-                let at = [add(x, 0), add(y, i * rows)];
-                map.load_with(part, at, self.full(), Some(mask), None);
+                let mut dimension = 0..;
+                let at = coords.coords().map(|c| match dimension.next() {
+                    Some(1) => add(c, i * rows),
+                    _ => add(c, 0),
+                });
+                map.load_with(part, at, self.full(), Some(mask), hint);
             });
         }
     }

@@ -1,0 +1,560 @@
+//! How a product is solved: forms, tiles, and whether they fit the machine.
+
+use super::problem::{Class, Layout, Problem, Sums};
+use crate::error::FamilyError;
+use clap::{Args, ValueEnum};
+use serde::{Deserialize, Serialize};
+use warpline_ir::{Target, build};
+
+/// The structure of the program.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Form {
+    /// Every warpgroup loads and computes
+    DoubleBuffer,
+    /// One loader, and consumers that share each tile
+    Cooperative,
+    /// One loader, and two consumers that take tiles and the tensor cores in turn
+    PingPong,
+    /// As cooperative, with a role that stores
+    Storer,
+}
+
+/// CTAs that share what they load, rows × columns of tiles.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, ValueEnum, Serialize, Deserialize)]
+pub enum Cluster {
+    /// Every CTA alone
+    #[default]
+    #[value(name = "1x1")]
+    #[serde(rename = "1x1")]
+    One,
+    /// Two tiles above each other share B
+    #[value(name = "2x1")]
+    #[serde(rename = "2x1")]
+    Rows,
+    /// Two tiles side by side share A
+    #[value(name = "1x2")]
+    #[serde(rename = "1x2")]
+    Cols,
+}
+
+impl Cluster {
+    /// CTAs.
+    pub(super) fn size(self) -> u32 {
+        match self {
+            Cluster::One => 1,
+            _ => 2,
+        }
+    }
+}
+
+/// In which sequence tiles are worked on.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// Row by row
+    RowMajor,
+    /// Bands of rows, column by column inside a band
+    #[default]
+    Grouped,
+    /// A curve that keeps neighbours near in both directions
+    Hilbert,
+    /// Bands of rows, each CTA taking the next tile when it is done with one
+    Dynamic,
+}
+
+/// What the caller fixes of the config.
+#[derive(Clone, PartialEq, Debug, Default, Args, Serialize)]
+pub struct Choice {
+    /// The structure of the program
+    #[arg(long)]
+    pub form: Option<Form>,
+    /// Rows of C in a tile
+    #[arg(long, value_name = "COUNT")]
+    pub tile_m: Option<u32>,
+    /// Columns of C in a tile
+    #[arg(long, value_name = "COUNT")]
+    pub tile_n: Option<u32>,
+    /// Elements of K in a stage
+    #[arg(long, value_name = "COUNT")]
+    pub tile_k: Option<u32>,
+    /// Warpgroups that compute
+    #[arg(long, value_name = "COUNT")]
+    pub consumers: Option<u32>,
+    /// Stages of the ring
+    #[arg(long, value_name = "COUNT")]
+    pub stages: Option<u32>,
+    /// CTAs that share what they load
+    #[arg(long)]
+    pub cluster: Option<Cluster>,
+    /// In which sequence tiles are worked on
+    #[arg(long)]
+    pub order: Option<Order>,
+    /// Rows of tiles in a band of the orders grouped and dynamic
+    #[arg(long, value_name = "COUNT")]
+    pub group: Option<u32>,
+    /// CTAs of a cluster that split the sums of a tile
+    #[arg(long, value_name = "COUNT")]
+    pub split_k: Option<u32>,
+    /// Deals steps of K to CTAs, not tiles
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
+    pub stream_k: Option<bool>,
+    /// Multiplies B by A: the rows of B are those of the tensor cores' tile
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
+    pub swap: Option<bool>,
+    /// Has the L2 keep A and forget B first
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
+    pub hints: Option<bool>,
+    /// Registers of a loading thread
+    #[arg(long, value_name = "COUNT")]
+    pub load_registers: Option<u32>,
+    /// Registers of a computing thread
+    #[arg(long, value_name = "COUNT")]
+    pub math_registers: Option<u32>,
+    /// CTAs of the grid
+    #[arg(long, value_name = "COUNT")]
+    pub ctas: Option<u32>,
+}
+
+/// A complete config.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Config {
+    /// The structure of the program.
+    pub form: Form,
+    /// Rows of C in a tile.
+    pub tile_m: u32,
+    /// Columns of C in a tile.
+    pub tile_n: u32,
+    /// Elements of K in a stage.
+    pub tile_k: u32,
+    /// Warpgroups that compute.
+    pub consumers: u32,
+    /// Stages of the ring.
+    pub stages: u32,
+    /// CTAs that share what they load.
+    pub cluster: Cluster,
+    /// In which sequence tiles are worked on.
+    pub order: Order,
+    /// Rows of tiles in a band; 1 where the order has none.
+    pub group: u32,
+    /// CTAs that split the sums of a tile.
+    pub split_k: u32,
+    /// Are steps of K dealt to CTAs, and not tiles?
+    pub stream_k: bool,
+    /// Are the rows of B those of the tensor cores' tile?
+    pub swap: bool,
+    /// Does the L2 keep A and forget B first?
+    pub hints: bool,
+    /// Registers of a loading thread; 0 where none are moved.
+    pub load_registers: u32,
+    /// Registers of a computing thread; 0 where none are moved.
+    pub math_registers: u32,
+    /// CTAs of the grid.
+    pub ctas: u32,
+}
+
+/// Bytes of a row of a tile that one copy brings: the widest swizzle.
+const SPAN: u32 = 128;
+
+impl Config {
+    /// Rows of the tensor cores' tile, and its columns.
+    pub(super) fn sides(&self) -> [u32; 2] {
+        match self.swap {
+            false => [self.tile_m, self.tile_n],
+            true => [self.tile_n, self.tile_m],
+        }
+    }
+
+    /// Rows of one consumer.
+    pub(super) fn rows(&self) -> u32 {
+        match self.form {
+            Form::PingPong => self.sides()[0],
+            _ => self.sides()[0] / self.consumers.max(1),
+        }
+    }
+
+    /// Accumulators of a thread.
+    fn accumulators(&self, class: &Class) -> u32 {
+        let sums = self.rows() / 64 * self.sides()[1] / 2;
+        match class.sums {
+            Sums::Fast => sums,
+            Sums::Promoted => 2 * sums,
+        }
+    }
+
+    /// Warpgroups of a CTA.
+    pub(super) fn warpgroups(&self) -> u32 {
+        self.consumers
+            + match self.form {
+                Form::DoubleBuffer => 0,
+                Form::Cooperative | Form::PingPong => 1,
+                Form::Storer => 2,
+            }
+    }
+
+    /// Bytes of one stage of the ring.
+    fn stage_bytes(&self, class: &Class) -> u32 {
+        (self.tile_m + self.tile_n) * self.tile_k * class.factor.dtype().bytes() as u32
+    }
+
+    /// Barriers, the queue's ring, and what alignment may cost.
+    fn overhead(&self) -> u32 {
+        1024 + 16 * self.stages + 256
+    }
+
+    /// The staging tiles of one consumer: columns of a part, and stages. The
+    /// widest that leave room for the ring.
+    pub(super) fn outbox(&self, class: &Class, target: &Target) -> [u32; 2] {
+        let size = class.out.dtype().bytes() as u32;
+        if self.swap {
+            return [self.rows(), 1];
+        }
+        let ring = self.stages * self.stage_bytes(class) + self.overhead();
+        let room = target.shared_bytes.saturating_sub(ring) / self.consumers.max(1);
+        let fits = |&[cols, stages]: &[u32; 2]| {
+            self.tile_n.is_multiple_of(cols) && self.rows() * cols * size * stages <= room
+        };
+        let narrow = [16, 1];
+        let choices = [[128, 2], [128, 1], [64, 2], [64, 1], [32, 2], [32, 1]];
+        let mut all = choices.map(|[bytes, stages]| [bytes / size, stages]).into_iter();
+        all.find(fits).unwrap_or(narrow)
+    }
+
+    /// Bytes of shared memory.
+    fn shared_bytes(&self, class: &Class, target: &Target) -> u32 {
+        let size = class.out.dtype().bytes() as u32;
+        let [cols, stages] = self.outbox(class, target);
+        let rows = if self.swap { self.tile_m } else { self.rows() };
+        let mut bytes = self.stages.saturating_mul(self.stage_bytes(class)) + self.overhead();
+        bytes += self.consumers * rows * cols * size * stages;
+        if self.split_k > 1 {
+            bytes += self.tile_m * self.tile_n * 4;
+        }
+        bytes
+    }
+
+    /// CTAs that an SM holds at a time.
+    fn per_sm(&self, class: &Class, target: &Target) -> u32 {
+        if self.math_registers > 0 {
+            return 1;
+        }
+        let by_memory = (target.shared_bytes + 1024) / (self.shared_bytes(class, target) + 1024);
+        // Without moving registers each thread has as many as its accumulators, and some.
+        let registers = (self.accumulators(class) + 72).next_multiple_of(8);
+        let by_registers = target.registers / (self.warpgroups() * 128 * registers);
+        by_memory.min(by_registers).clamp(1, 4)
+    }
+
+    /// Tiles of C, by rows and columns, in whole clusters.
+    pub(super) fn tiles(&self, p: &Problem) -> [u64; 2] {
+        let over = |extent: u32, tile: u32, clustered: bool| {
+            let unit = if clustered { 2 * tile } else { tile };
+            u64::from(extent.div_ceil(unit)) * u64::from(unit / tile)
+        };
+        [
+            over(p.m, self.tile_m, self.cluster == Cluster::Rows),
+            over(p.n, self.tile_n, self.cluster == Cluster::Cols),
+        ]
+    }
+
+    /// The order, as the builder has it.
+    pub(super) fn order(&self) -> build::Order {
+        match self.order {
+            Order::RowMajor => build::Order::RowMajor,
+            Order::Grouped | Order::Dynamic => build::Order::Grouped(self.group),
+            Order::Hilbert => build::Order::Hilbert,
+        }
+    }
+
+    /// Bytes of the sums that CTAs leave each other.
+    pub(super) fn partial_bytes(&self) -> u64 {
+        u64::from(self.ctas) * u64::from(self.tile_m * self.tile_n * 4)
+    }
+
+    /// The config of which some fields are fixed, and the others are those of
+    /// `base`; complete, or why there is none.
+    pub(super) fn new(
+        p: &Problem,
+        base: &Choice,
+        choice: &Choice,
+        target: &Target,
+    ) -> Result<Self, FamilyError> {
+        let class = p.class();
+        let size = class.factor.dtype().bytes() as u32;
+        let span = SPAN / size;
+        macro_rules! asked {
+            ($field:ident, $default:expr) => {
+                choice.$field.or(base.$field).unwrap_or($default)
+            };
+        }
+        let form = asked!(form, Form::Cooperative);
+        let swap = asked!(swap, false);
+        let order = asked!(order, Order::Grouped);
+        let mut config = Self {
+            form,
+            tile_m: asked!(tile_m, 128),
+            tile_n: asked!(tile_n, 128),
+            tile_k: asked!(tile_k, span),
+            consumers: asked!(consumers, 2),
+            stages: 0,
+            cluster: asked!(cluster, Cluster::One),
+            order,
+            group: match order {
+                Order::Grouped | Order::Dynamic => asked!(group, 8),
+                _ => 1,
+            },
+            split_k: asked!(split_k, 1),
+            stream_k: asked!(stream_k, false),
+            swap,
+            hints: asked!(hints, false),
+            load_registers: 0,
+            math_registers: 0,
+            ctas: 0,
+        };
+        config.check_shape(&class)?;
+        config.move_registers(&class, choice)?;
+        config.stages = match choice.stages.or(base.stages) {
+            Some(stages) => stages,
+            None => config.most_stages(&class, target),
+        };
+        config.check_room(&class, target)?;
+        config.ctas = config.grid(p, choice.ctas.or(base.ctas), target)?;
+        Ok(config)
+    }
+
+    /// Refuses tiles that no form has.
+    fn check_shape(&self, class: &Class) -> Result<(), FamilyError> {
+        let refuse = |text: String| Err(FamilyError::Config(text));
+        let size = class.factor.dtype().bytes() as u32;
+        let [rows, cols] = self.sides();
+        let (of_rows, of_cols) = match self.swap {
+            false => ("--tile-m", "--tile-n"),
+            true => ("--tile-n", "--tile-m"),
+        };
+        let most_consumers = if self.form == Form::PingPong { 2 } else { 3 };
+        if self.form == Form::PingPong && self.consumers != 2 {
+            return refuse(format!(
+                "form ping-pong has 2 consumers, not {}",
+                self.consumers
+            ));
+        }
+        if self.consumers == 0 || self.consumers > most_consumers {
+            return refuse(format!(
+                "1 to {most_consumers} warpgroups compute, not {}",
+                self.consumers
+            ));
+        }
+        let unit = 64 * if self.form == Form::PingPong { 1 } else { self.consumers };
+        if rows == 0 || !rows.is_multiple_of(unit) || rows > 256 {
+            return refuse(format!(
+                "{of_rows} is a multiple of {unit} up to 256 (64 rows for each consumer), not {rows}"
+            ));
+        }
+        if cols == 0 || !cols.is_multiple_of(16) || cols > 256 {
+            return refuse(format!(
+                "{of_cols} is a multiple of 16 up to 256, not {cols}"
+            ));
+        }
+        let spans = SPAN / size;
+        if self.tile_k == 0 || !(self.tile_k % spans == 0 || self.tile_k * 2 == spans) {
+            return refuse(format!(
+                "--tile-k is {}, or a multiple of {spans} (128 bytes), not {}",
+                spans / 2,
+                self.tile_k
+            ));
+        }
+        if class.layout == Layout::Kn && !self.tile_n.is_multiple_of(64) {
+            return refuse(format!(
+                "where B lies as [K, N], --tile-n is a multiple of 64 (128 bytes of a row), not {}",
+                self.tile_n
+            ));
+        }
+        if class.sums == Sums::Promoted && self.tile_k != 128 {
+            return refuse(format!(
+                "sums are promoted every 128 products, so --tile-k is 128, not {}",
+                self.tile_k
+            ));
+        }
+        if self.group == 0 {
+            return refuse("a band has at least 1 row of tiles, not 0 (--group 0)".into());
+        }
+        self.check_parts(class)
+    }
+
+    /// Refuses parts that do not go together.
+    fn check_parts(&self, class: &Class) -> Result<(), FamilyError> {
+        let refuse = |text: &str| Err(FamilyError::Config(text.into()));
+        let span = SPAN / class.factor.dtype().bytes() as u32;
+        let split = self.split_k > 1;
+        if self.split_k == 0 || self.split_k > 2 {
+            return Err(FamilyError::Config(format!(
+                "1 or 2 CTAs split the sums of a tile, not {}",
+                self.split_k
+            )));
+        }
+        if (split || self.stream_k) && self.form != Form::Cooperative {
+            return refuse("--split-k and --stream-k are for form cooperative");
+        }
+        if split && self.stream_k {
+            return refuse("--split-k and --stream-k both divide the sums: choose one");
+        }
+        if (split || self.stream_k) && self.order == Order::Dynamic {
+            return refuse("with --split-k or --stream-k a CTA's tiles are known: not --order dynamic");
+        }
+        if self.form == Form::DoubleBuffer && self.order == Order::Dynamic {
+            return refuse("--order dynamic needs a loader that fetches tiles: not form double-buffer");
+        }
+        if self.cluster != Cluster::One {
+            if self.form == Form::DoubleBuffer {
+                return refuse("--cluster needs a loader: not form double-buffer");
+            }
+            if self.swap || split || self.stream_k {
+                return refuse("--cluster goes with neither --swap, --split-k nor --stream-k");
+            }
+            if self.tile_k > span {
+                return Err(FamilyError::Config(format!(
+                    "with --cluster a stage has at most {span} elements of K (128 bytes), not {}",
+                    self.tile_k
+                )));
+            }
+            if self.cluster == Cluster::Rows && class.layout == Layout::Kn {
+                return refuse("--cluster 2x1 shares rows of B, which lies as [K, N]: choose 1x2");
+            }
+            let shared = match self.cluster {
+                Cluster::Rows => self.tile_n,
+                _ => self.tile_m,
+            };
+            if !shared.is_multiple_of(16) {
+                return refuse("two CTAs share a side that is a multiple of 16");
+            }
+        }
+        if self.swap && !matches!(self.form, Form::Cooperative | Form::DoubleBuffer) {
+            return refuse("--swap is for the forms cooperative and double-buffer");
+        }
+        Ok(())
+    }
+
+    /// Settles the registers of the roles, or says what is too much.
+    fn move_registers(&mut self, class: &Class, choice: &Choice) -> Result<(), FamilyError> {
+        let refuse = |text: String| Err(FamilyError::Config(text));
+        let sums = self.accumulators(class);
+        let threads = self.warpgroups() * 128;
+        let entry = Target::SM_90A.entry_registers(threads);
+        let moves = self.form != Form::DoubleBuffer && threads >= 384;
+        if moves {
+            let idle = self.warpgroups() - self.consumers;
+            // 504 or 512 in all, in units of 8 for each warpgroup.
+            let pool = entry * self.warpgroups();
+            let give = |load: u32| (pool - idle * load) / self.consumers / 8 * 8;
+            let load = choice.load_registers.unwrap_or(match (self.consumers, sums) {
+                (3, _) => 32,
+                (_, ..=192) if self.form != Form::Storer => 40,
+                _ => 24,
+            });
+            let math = choice.math_registers.unwrap_or(give(load).min(240));
+            let whole = |n: u32| n.is_multiple_of(8) && (24..=240).contains(&n);
+            if !whole(load) || !whole(math) {
+                return refuse(format!(
+                    "a role has 24 to 240 registers per thread in steps of 8, not {load} and {math}"
+                ));
+            }
+            let asked = idle * load + self.consumers * math;
+            if asked > pool {
+                return refuse(format!(
+                    "{threads} threads have {pool} registers per 128 of them in all; {load} for loading and \
+                     {math} for computing take {asked}, {} too many",
+                    asked - pool
+                ));
+            }
+            (self.load_registers, self.math_registers) = (load, math);
+        } else if choice.load_registers.or(choice.math_registers).is_some() {
+            return refuse(format!(
+                "registers are moved between roles of 3 or more warpgroups; this config has {}",
+                self.warpgroups()
+            ));
+        }
+        let have = if moves { self.math_registers } else { entry };
+        // Besides the sums: addresses, counters, what is being stored.
+        let besides = 32;
+        if sums + besides > have {
+            return refuse(format!(
+                "a tile of {} x {} keeps {sums} sums in each computing thread, and needs {} registers with what is \
+                 besides; there are {have}: {} too many",
+                self.tile_m,
+                self.tile_n,
+                sums + besides,
+                sums + besides - have
+            ));
+        }
+        Ok(())
+    }
+
+    /// The most stages that leave room for staging tiles.
+    fn most_stages(&self, class: &Class, target: &Target) -> u32 {
+        let with = |stages: u32| Self { stages, ..*self };
+        let wide = |stages: &u32| {
+            let config = with(*stages);
+            let size = class.out.dtype().bytes() as u32;
+            let [cols, _] = config.outbox(class, target);
+            let room = config.shared_bytes(class, target) <= target.shared_bytes;
+            room && (self.swap || cols * size >= 64 || !self.tile_n.is_multiple_of(32))
+        };
+        let most = if self.form == Form::DoubleBuffer { 4 } else { 8 };
+        (2..=most).rev().find(wide).unwrap_or(2)
+    }
+
+    /// Refuses what does not fit into shared memory.
+    fn check_room(&self, class: &Class, target: &Target) -> Result<(), FamilyError> {
+        let refuse = |text: String| Err(FamilyError::Config(text));
+        if self.stages < 2 || self.stages > 32 {
+            return refuse(format!("a ring has 2 to 32 stages here, not {}", self.stages));
+        }
+        let needed = self.shared_bytes(class, target);
+        if needed > target.shared_bytes {
+            return refuse(format!(
+                "{} stages of {} x {} x {} need {needed} bytes of shared memory with what is stored; {} has {}: {} too many",
+                self.stages,
+                self.tile_m,
+                self.tile_n,
+                self.tile_k,
+                target.name,
+                target.shared_bytes,
+                needed - target.shared_bytes
+            ));
+        }
+        Ok(())
+    }
+
+    /// CTAs of the grid.
+    fn grid(
+        &self,
+        p: &Problem,
+        asked: Option<u32>,
+        target: &Target,
+    ) -> Result<u32, FamilyError> {
+        let refuse = |text: String| Err(FamilyError::Config(text));
+        let [rows, cols] = self.tiles(p);
+        let tiles = rows * cols * p.batches();
+        if tiles >= 1 << 31 {
+            return refuse(format!(
+                "{tiles} tiles of {} x {} are more than a grid counts: 2147483647",
+                self.tile_m, self.tile_n
+            ));
+        }
+        let unit = self.cluster.size() * self.split_k;
+        let slots = target.sms * self.per_sm(&p.class(), target) / unit * unit;
+        let all = tiles * u64::from(self.split_k);
+        let steps = u64::from(p.k.div_ceil(self.tile_k).max(1));
+        match asked {
+            None if self.stream_k => Ok((tiles * steps).min(slots.into()) as u32),
+            None => Ok(all.min(slots.into()) as u32),
+            Some(n) if n == 0 || !n.is_multiple_of(unit) => refuse(format!(
+                "a grid has a multiple of {unit} CTAs (whole clusters), at least one, not {n}"
+            )),
+            Some(n) if self.stream_k && n > slots => refuse(format!(
+                "with --stream-k all CTAs are on the machine at once: at most {slots}, not {n}"
+            )),
+            Some(n) => Ok(n),
+        }
+    }
+}

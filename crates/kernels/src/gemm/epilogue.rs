@@ -1,0 +1,119 @@
+//! What happens to a sum before it is rounded: `act(scale · x + bias) + residual`.
+
+use clap::ValueEnum;
+use serde::Serialize;
+use warpline_ir::build::*;
+
+/// The function of each sum.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Activation {
+    /// The sum itself
+    #[default]
+    None,
+    /// max(x, 0)
+    Relu,
+    /// x · Φ(x), by the error function
+    GeluErf,
+    /// x · Φ(x), by the hyperbolic tangent
+    GeluTanh,
+    /// x / (1 + e⁻ˣ)
+    Silu,
+}
+
+/// The parts that are there, all compiled in.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Epilogue {
+    /// A number of the launch.
+    pub(super) scale: bool,
+    /// Numbers in memory, of A and of B.
+    pub(super) scales: bool,
+    pub(super) bias: bool,
+    pub(super) activation: Activation,
+    pub(super) residual: bool,
+}
+
+/// √(2/π), of gelu-tanh.
+const ROOT: f64 = 0.797_884_560_802_865_4;
+/// The cubic term of gelu-tanh.
+const CUBIC: f64 = 0.044_715;
+
+impl Activation {
+    /// Every one.
+    pub const ALL: [Self; 5] = [
+        Self::None,
+        Self::Relu,
+        Self::GeluErf,
+        Self::GeluTanh,
+        Self::Silu,
+    ];
+
+    /// In registers.
+    #[track_caller]
+    pub(super) fn apply(self, x: Reg<f32>) -> Reg<f32> {
+        match self {
+            Activation::None => x,
+            Activation::Relu => relu(x),
+            Activation::GeluErf => gelu_erf(x),
+            Activation::GeluTanh => gelu_tanh(x),
+            Activation::Silu => silu(x),
+        }
+    }
+
+    /// In float64.
+    pub(super) fn value(self, x: f64) -> f64 {
+        match self {
+            Activation::None => x,
+            Activation::Relu if x.is_nan() => x,
+            Activation::Relu => x.max(0.0),
+            Activation::GeluErf => x * 0.5 * libm::erfc(-x * std::f64::consts::FRAC_1_SQRT_2),
+            Activation::GeluTanh => {
+                let u = ROOT * (x + CUBIC * x * x * x);
+                x / (1.0 + (-2.0 * u).exp())
+            }
+            Activation::Silu => x / (1.0 + (-x).exp()),
+        }
+    }
+
+    /// What an error of `e` in the sum `x` comes to, with the errors of the
+    /// function itself: a few units of f32, and 1.5·10⁻⁷ of the polynomial.
+    pub(super) fn error(self, x: f64, e: f64) -> f64 {
+        match self {
+            Activation::None | Activation::Relu => e,
+            // The slopes are at most 1.13, 1.13 and 1.1.
+            _ => 1.13 * e + 1e-6 * x.abs() + 1e-9,
+        }
+    }
+}
+
+/// x · Φ(x) through the hyperbolic tangent: x · sigmoid(2u), as 1 + tanh u would cancel.
+#[track_caller]
+fn gelu_tanh(x: Reg<f32>) -> Reg<f32> {
+    let log2_e = std::f64::consts::LOG2_E;
+    let (linear, cubic) = (-2.0 * ROOT * log2_e, -2.0 * ROOT * CUBIC * log2_e);
+    let u = x * (x * x).fma(cubic as f32, linear as f32);
+    x * recip(exp2(u) + 1.0)
+}
+
+/// x · Φ(x) through Φ(−|x|) = ½ · p(t) · e^(−x²/2), t = 1 / (1 + 0.3275911 · |x|/√2)
+/// (Abramowitz and Stegun 7.1.26: at most 0.75·10⁻⁷ from the truth), which does not cancel.
+#[track_caller]
+fn gelu_erf(x: Reg<f32>) -> Reg<f32> {
+    const P: f64 = 0.327_591_1 * std::f64::consts::FRAC_1_SQRT_2;
+    const A: [f64; 5] = [
+        0.254_829_592,
+        -0.284_496_736,
+        1.421_413_741,
+        -1.453_152_027,
+        1.061_405_429,
+    ];
+    let half = |a: f64| (0.5 * a) as f32;
+    let t = recip(x.abs().fma(P as f32, 1.0));
+    let p = t.fma(half(A[4]), half(A[3]));
+    let p = t.fma(p, half(A[2]));
+    let p = t.fma(p, half(A[1]));
+    let p = t.fma(p, half(A[0]));
+    let e = exp2(x * x * (-0.5 * std::f64::consts::LOG2_E) as f32);
+    let tail = p * t * e;
+    x * select(x.lt(0.0), tail, 1.0f32.reg() - tail)
+}

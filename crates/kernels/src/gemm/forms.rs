@@ -1,0 +1,307 @@
+//! The program of each form.
+
+use super::config::{Config, Form};
+use super::parts::{Line, Out, Stage};
+use super::problem::Class;
+use warpline_ir::build::*;
+use warpline_ir::{BuildErrors, Element, Kernel, Target};
+
+/// The consumers' names.
+const CONSUMERS: [&str; 3] = ["first", "second", "third"];
+
+/// The kernel of a class and a config.
+pub(super) fn build<A: Element, B: Element, T: Out>(
+    class: &Class,
+    c: &Config,
+) -> Result<Kernel, BuildErrors> {
+    Kernel::build("gemm", |k| match (c.form, c.split_k, c.stream_k) {
+        (Form::DoubleBuffer, ..) => double_buffer::<A, B, T>(k, class, c),
+        (Form::PingPong, ..) => ping_pong::<A, B, T>(k, class, c),
+        (Form::Storer, ..) => storer::<A, B, T>(k, class, c),
+        (Form::Cooperative, _, true) => stream_k::<A, B, T>(k, class, c),
+        (Form::Cooperative, 2.., _) => split_k::<A, B, T>(k, class, c),
+        (Form::Cooperative, ..) => cooperative::<A, B, T>(k, class, c),
+    })
+}
+
+/// Registers that a role asks for; 0 stands for what it has.
+fn registers(n: u32) -> Option<u32> {
+    (n > 0).then_some(n)
+}
+
+/// The role that brings every step of every tile.
+fn loader<A: Element, B: Element, T: Out>(k: Builder, line: &Line<T>, ab: Stage<A, B>) {
+    let load = k.role("load").warpgroups(1);
+    let load = load.registers_opt(registers(line.config.load_registers));
+    load.body(|| {
+        elect(|| {
+            line.prefetch();
+            line.walk.fetch(|seat| {
+                let at = line.at(seat);
+                steps(line.depth).each(|i| {
+                    let slot = ab.acquire();
+                    line.load(&slot, at, i);
+                    slot.commit();
+                });
+            });
+        });
+    });
+}
+
+/// A role that computes, and the rows of a tile that are its own.
+fn consumer(k: Builder, c: &Config, i: u32) -> (RoleDecl, std::ops::Range<u32>) {
+    let role = k.role(CONSUMERS[i as usize]).warpgroups(1);
+    let role = role.registers_opt(registers(c.math_registers));
+    (role, i * c.rows()..(i + 1) * c.rows())
+}
+
+/// One loads; the others share each tile.
+fn cooperative<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Config) {
+    if c.cluster.size() > 1 {
+        k.cluster(c.cluster.size(), 1, 1);
+    }
+    let line = &Line::<T>::declare(k, class, c);
+    let ab = shared(line, line.ring::<A, B>(k).shared());
+    loader(k, line, ab);
+    for i in 0..c.consumers {
+        let outbox = line.outbox(k, CONSUMERS[i as usize]);
+        let (role, rows) = consumer(k, c, i);
+        role.body(|| {
+            let factor = line.factor();
+            line.walk.each(|seat| {
+                let sums = line.sums(ab, steps(line.depth), rows.clone(), |all| all());
+                let at = line.at(seat).plus(rows.start, 0);
+                line.send(&sums, outbox, at, factor);
+            });
+        });
+    }
+}
+
+/// A ring whose slots the CTAs of a cluster fill for each other, where there is one.
+fn shared<A: Element, B: Element, T>(line: &Line<T>, ab: Stage<A, B>) -> Stage<A, B> {
+    match line.config.cluster.size() {
+        1 => ab,
+        _ => ab.multicast(),
+    }
+}
+
+/// One loads; two take tiles in turn: while one multiplies, the other sends.
+fn ping_pong<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Config) {
+    if c.cluster.size() > 1 {
+        k.cluster(c.cluster.size(), 1, 1);
+    }
+    let line = &Line::<T>::declare(k, class, c);
+    let ab = shared(line, line.ring::<A, B>(k).dealt());
+    let turn = k.turn("tensor cores", [CONSUMERS[0], CONSUMERS[1]]);
+    loader(k, line, ab);
+    for i in 0..2 {
+        let outbox = line.outbox(k, CONSUMERS[i as usize]);
+        let (role, _) = consumer(k, c, i);
+        role.body(|| {
+            let factor = line.factor();
+            let skip = || ab.skip(line.depth);
+            line.walk.dealt(i, skip, |seat| {
+                let hold = |all: &mut dyn FnMut()| turn.hold(all);
+                let sums = line.sums(ab, steps(line.depth), 0..c.rows(), hold);
+                line.send(&sums, outbox, line.at(seat), factor);
+            });
+        });
+    }
+}
+
+/// One loads, some compute, one stores.
+fn storer<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Config) {
+    if c.cluster.size() > 1 {
+        k.cluster(c.cluster.size(), 1, 1);
+    }
+    let line = &Line::<T>::declare(k, class, c);
+    let ab = shared(line, line.ring::<A, B>(k).shared());
+    let [width, stages] = c.outbox(class, &Target::SM_90A);
+    let rings: Vec<Ring<Tile<T>>> = (0..c.consumers)
+        .map(|i| k.ring(&format!("out{i}"), stages, |s| s.tile(c.rows(), width)))
+        .collect();
+    loader(k, line, ab);
+    for i in 0..c.consumers {
+        let out = rings[i as usize];
+        let (role, rows) = consumer(k, c, i);
+        role.body(|| {
+            let factor = line.factor();
+            line.walk.each(|seat| {
+                let sums = line.sums(ab, steps(line.depth), rows.clone(), |all| all());
+                let at = line.at(seat).plus(rows.start, 0);
+                line.each_part(&sums, at, factor, |part, _| {
+                    let slot = out.acquire();
+                    T::store(&part, &slot.tiles());
+                    slot.commit();
+                });
+            });
+        });
+    }
+    let store = k.role("store").warpgroups(1);
+    let store = store.registers_opt(registers(c.load_registers));
+    store.body(|| {
+        elect(|| {
+            line.walk.each(|seat| {
+                let at = line.at(seat);
+                for col in (0..c.tile_n).step_by(width as usize) {
+                    for (i, &out) in (0..).zip(&rings) {
+                        let at = at.plus(i * c.rows(), col);
+                        let slot = out.wait();
+                        match at.batch {
+                            None => line.c.store(slot.tiles(), [at.col, at.row]),
+                            Some(z) => line.c.store(slot.tiles(), [at.col, at.row, z]),
+                        }
+                        bulk_commit();
+                        bulk_wait_read(0);
+                        slot.release();
+                    }
+                }
+            });
+        });
+    });
+}
+
+/// Every warpgroup brings its part of a stage, and computes its rows.
+fn double_buffer<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Config) {
+    let line = &Line::<T>::declare(k, class, c);
+    let ab = line.ring::<A, B>(k).joint().shared();
+    for i in 0..c.consumers {
+        let outbox = line.outbox(k, CONSUMERS[i as usize]);
+        let (role, rows) = consumer(k, c, i);
+        role.body(|| {
+            let factor = line.factor();
+            elect(|| line.prefetch());
+            line.walk.each(|seat| {
+                let at = line.at(seat);
+                let fetch = |step: Reg<u32>| {
+                    elect(|| {
+                        let slot = ab.acquire();
+                        line.load_part(&slot, at, step, i, c.consumers);
+                        slot.commit();
+                    });
+                };
+                let ahead = c.stages - 1;
+                steps(line.depth.min(ahead)).each(fetch);
+                let acc = Acc::new(c.rows(), c.sides()[1]);
+                steps(line.depth).each(|step| {
+                    let slot = ab.wait();
+                    line.multiply(&acc, *slot, rows.clone());
+                    slot.release_after(&acc);
+                    // The stage that was just given back is the next to fill.
+                    let next = step + ahead;
+                    if_(next.lt(line.depth), || fetch(next));
+                });
+                let at = at.plus(rows.start, 0);
+                line.send(&acc.finish(), outbox, at, factor);
+            });
+        });
+    }
+}
+
+/// As [`cooperative`], with steps of K dealt to the CTAs: tiles that several
+/// share meet through memory.
+fn stream_k<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Config) {
+    let line = &Line::<T>::declare(k, class, c);
+    let ab = line.ring::<A, B>(k).shared();
+    let stream = line.walk.tiles().stream(line.depth);
+    let seat = |share: Share| super::walk::Seat {
+        m: share.tile.m,
+        n: share.tile.n,
+        batch: None,
+    };
+    // A sum over nothing has one step that is none.
+    let these = |share: Share| range(share.from, share.to.min(line.depth));
+    let load = k.role("load").warpgroups(1);
+    let load = load.registers_opt(registers(c.load_registers));
+    load.body(|| {
+        elect(|| {
+            line.prefetch();
+            stream.each(|share| {
+                let at = line.at(seat(share));
+                these(share).each(|i| {
+                    let slot = ab.acquire();
+                    line.load(&slot, at, i);
+                    slot.commit();
+                });
+            });
+        });
+    });
+    for i in 0..c.consumers {
+        let name = format!("partials_{}", CONSUMERS[i as usize]);
+        let partials = k.partial_tiles(&name, c.rows(), c.sides()[1]);
+        let outbox = line.outbox(k, CONSUMERS[i as usize]);
+        let (role, rows) = consumer(k, c, i);
+        role.body(|| {
+            let factor = line.factor();
+            stream.each(|share| {
+                let sums = line.sums(ab, these(share), rows.clone(), |all| all());
+                if_else(
+                    share.finishes(),
+                    || {
+                        let add = |cta, sums| partials.add(cta, sums);
+                        let sums = share.others().fold(sums.clone(), add);
+                        let at = line.at(seat(share)).plus(rows.start, 0);
+                        line.send(&sums, outbox, at, factor);
+                    },
+                    || partials.give(share.place(), &sums),
+                );
+            });
+        });
+    }
+}
+
+/// As [`cooperative`], with two CTAs of a cluster that each take half of K:
+/// the second hands its sums to the first.
+fn split_k<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Config) {
+    k.cluster(c.split_k, 1, 1);
+    let line = &Line::<T>::declare(k, class, c);
+    let ab = line.ring::<A, B>(k).shared();
+    let rank = cluster_rank();
+    let half = line.depth.div_ceil(c.split_k);
+    let first = rank * half;
+    // The second half may be shorter.
+    let mine = || range(first, (first + half).min(line.depth));
+    let load = k.role("load").warpgroups(1);
+    let load = load.registers_opt(registers(c.load_registers));
+    load.body(|| {
+        elect(|| {
+            line.prefetch();
+            line.walk.split(|seat| {
+                let at = line.at(seat);
+                mine().each(|i| {
+                    let slot = ab.acquire();
+                    line.load(&slot, at, i);
+                    slot.commit();
+                });
+            });
+        });
+    });
+    for i in 0..c.consumers {
+        let name = format!("sums_{}", CONSUMERS[i as usize]);
+        let handed = k.ring(&name, 1, |s| s.tile::<f32>(c.rows(), c.sides()[1])).across();
+        let outbox = line.outbox(k, CONSUMERS[i as usize]);
+        let (role, rows) = consumer(k, c, i);
+        role.body(|| {
+            let factor = line.factor();
+            line.walk.split(|seat| {
+                let sums = line.sums(ab, mine(), rows.clone(), |all| all());
+                if_else(
+                    rank.eq(0u32),
+                    || {
+                        let slot = handed.wait();
+                        let more = Frag::load(&slot.tiles());
+                        slot.release_to(1u32);
+                        let sums = sums.clone().zip(&more, |x, y| x + y);
+                        let at = line.at(seat).plus(rows.start, 0);
+                        line.send(&sums, outbox, at, factor);
+                    },
+                    || {
+                        let slot = handed.acquire_at(0u32);
+                        sums.store(&slot.tiles());
+                        slot.commit();
+                    },
+                );
+            });
+        });
+    }
+}

@@ -1,0 +1,304 @@
+//! `C = epilogue(A · Bᵀ)`: products of matrices, bare ([`Gemm`]) and as a layer ([`Linear`]).
+//!
+//! | where | what |
+//! |---|---|
+//! | [`problem`] | what is asked: extents, types, layouts, strides |
+//! | [`epilogue`] | what happens to a sum before it is rounded |
+//! | [`config`] | forms, tiles, and whether they fit the machine |
+//! | `model` | the chooser: configs worth a try, and how long each may take |
+//! | `parts` | what every form is made of: copies, sums, epilogue |
+//! | `walk` | which tiles a CTA works on |
+//! | `forms` | the program of each form |
+//! | `reference` | float64 |
+//! | `table` | the test table |
+
+pub mod config;
+pub mod epilogue;
+mod forms;
+mod model;
+mod parts;
+pub mod problem;
+mod reference;
+mod table;
+mod walk;
+
+pub use config::{Choice, Cluster, Config, Form, Order};
+pub use epilogue::Activation;
+pub use problem::{Factor, Layout, Problem, Sums};
+
+use crate::error::FamilyError;
+use crate::family::{Case, Cost, Family, Period, Place};
+use crate::float::Float;
+use crate::plan::{Buffer, Plan, PlanArg, Step, ZEROED};
+use crate::program::Program;
+use crate::tensor::{HostTensor, TensorSpec};
+use half::{bf16, f16};
+use problem::{Class, Matrix};
+use std::marker::PhantomData;
+use warpline_ir::{BuildErrors, E4m3, E5m2, Kernel, Target, Type};
+
+/// A product, by the name that callers know it by.
+pub trait Kind: Send + Sync + 'static {
+    /// The family's name.
+    const NAME: &'static str;
+    /// What it computes, in one line.
+    const ABOUT: &'static str;
+    /// A problem of these extents, as the family has it by default.
+    fn problem(m: u32, n: u32, k: u32) -> Problem;
+    /// The test table.
+    fn cases() -> Vec<Case<Problem, Choice>>;
+    /// The problems it is measured at.
+    fn bench() -> Vec<(&'static str, Problem)>;
+}
+
+/// The family of products of a kind.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Product<K>(PhantomData<fn() -> K>);
+
+impl<K> Product<K> {
+    /// The family.
+    pub const NEW: Self = Self(PhantomData);
+}
+
+/// The kind of bare products.
+#[derive(Clone, Copy, Debug)]
+pub struct Bare;
+/// The kind of layers.
+#[derive(Clone, Copy, Debug)]
+pub struct Layer;
+
+/// `C = A · Bᵀ`.
+pub type Gemm = Product<Bare>;
+/// `C = activation(A · Bᵀ + bias)`.
+pub type Linear = Product<Layer>;
+
+/// The shapes that products are measured at.
+const SHAPES: [[u32; 3]; 8] = [
+    [2048, 2048, 2048],
+    [4096, 4096, 4096],
+    [8192, 8192, 8192],
+    [4096, 14336, 4096],
+    [8192, 28672, 8192],
+    [512, 14336, 4096],
+    [16, 14336, 4096],
+    [4096, 4096, 14336],
+];
+
+impl Kind for Bare {
+    const NAME: &'static str = "gemm";
+    const ABOUT: &'static str = "C = A · Bᵀ, with an epilogue";
+    fn problem(m: u32, n: u32, k: u32) -> Problem {
+        Problem::new(m, n, k, Factor::Bf16)
+    }
+    fn cases() -> Vec<Case<Problem, Choice>> {
+        table::gemm()
+    }
+    fn bench() -> Vec<(&'static str, Problem)> {
+        let bare = SHAPES.map(|[m, n, k]| ("gemm", Self::problem(m, n, k)));
+        let eight = [4096, 8192].map(|n| {
+            let scales = true;
+            let problem = Problem::new(n, n, n, Factor::E4m3);
+            ("fp8", Problem { scales, ..problem })
+        });
+        bare.into_iter().chain(eight).collect()
+    }
+}
+
+impl Kind for Layer {
+    const NAME: &'static str = "linear";
+    const ABOUT: &'static str = "C = activation(A · Bᵀ + bias), a layer of a network";
+    fn problem(m: u32, n: u32, k: u32) -> Problem {
+        Problem {
+            bias: true,
+            ..Problem::new(m, n, k, Factor::Bf16)
+        }
+    }
+    fn cases() -> Vec<Case<Problem, Choice>> {
+        table::linear()
+    }
+    fn bench() -> Vec<(&'static str, Problem)> {
+        let problem = |[m, n, k]: [u32; 3]| {
+            let activation = Activation::GeluTanh;
+            let problem = Self::problem(m, n, k);
+            ("linear", Problem { activation, ..problem })
+        };
+        SHAPES.map(problem).into()
+    }
+}
+
+impl<K: Kind> Family for Product<K> {
+    type Problem = Problem;
+    type Choice = Choice;
+    type Config = Config;
+
+    const NAME: &'static str = K::NAME;
+    const ABOUT: &'static str = K::ABOUT;
+
+    fn default_problem(place: Place) -> Problem {
+        match place {
+            Place::Cpu => K::problem(256, 384, 320),
+            Place::Gpu => K::problem(4096, 4096, 4096),
+        }
+    }
+
+    fn check(p: &Problem) -> Result<(), FamilyError> {
+        p.check()
+    }
+
+    fn config(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
+        model::choose(p, choice, target)
+    }
+
+    fn candidates(p: &Problem, target: &Target) -> Vec<Config> {
+        model::ranked(p, target)
+    }
+
+    fn plan(p: &Problem, c: &Config, _: &Target) -> Result<Plan, FamilyError> {
+        let class = p.class();
+        let compiled_in = Config { ctas: 0, ..*c };
+        let kernel = Program::once(format!("gemm {class:?} {compiled_in:?}"), || {
+            build(&class, c)
+        })?;
+        let grid = [c.ctas, 1, 1];
+        Ok(Plan {
+            steps: vec![Step::new(kernel, grid, args(p, c))],
+            workspace: workspace(c),
+        })
+    }
+
+    fn cost(p: &Problem) -> Cost {
+        let size = |m: Matrix| {
+            let elements = m.rows as f64 * m.cols as f64 * m.batch as f64;
+            elements * m.dtype.bytes() as f64
+        };
+        let vectors = f64::from(p.bias) * f64::from(p.n) * p.out().dtype().bytes() as f64;
+        let written = size(p.c()) * (1.0 + f64::from(p.residual));
+        let [m, n, k] = [p.m, p.n, p.k].map(f64::from);
+        Cost {
+            flops: 2.0 * m * n * k * p.batches() as f64,
+            bytes: size(p.a()) + size(p.b()) + written + vectors,
+        }
+    }
+
+    fn inputs(p: &Problem, seed: u64) -> Vec<HostTensor> {
+        reference::inputs(p, seed)
+    }
+
+    fn outputs(p: &Problem) -> Vec<TensorSpec> {
+        vec![p.c().spec(p.batch.is_some())]
+    }
+
+    fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
+        vec![reference::reference(p, inputs)]
+    }
+
+    fn cases() -> Vec<Case<Problem, Choice>> {
+        K::cases()
+    }
+
+    fn bench() -> Vec<(&'static str, Problem)> {
+        K::bench()
+    }
+
+    fn period(p: &Problem) -> Option<Period<Problem>> {
+        // Rows of A are multiplied alone: a few of them over and over, an odd
+        // number, so that each meets every row of a tile.
+        let row = u64::from(p.n) * u64::from(p.k).max(1);
+        let few = ((1 << 29) / row).clamp(2, 200) as u32 | 1;
+        (p.batch.is_none() && p.m > few).then(|| Period {
+            problem: Problem {
+                m: few,
+                ..p.clone()
+            },
+            inputs: p.inputs(),
+        })
+    }
+}
+
+/// The kernel of a class and a config.
+fn build(class: &Class, c: &Config) -> Result<Kernel, BuildErrors> {
+    macro_rules! out {
+        ($a:ty, $b:ty) => {
+            match class.out {
+                Float::F32 => forms::build::<$a, $b, f32>(class, c),
+                Float::F16 => forms::build::<$a, $b, f16>(class, c),
+                Float::Bf16 => forms::build::<$a, $b, bf16>(class, c),
+            }
+        };
+    }
+    match class.factor {
+        Factor::Bf16 => out!(bf16, bf16),
+        Factor::F16 => out!(f16, f16),
+        Factor::E4m3 => out!(E4m3, E4m3),
+        Factor::E5m2 => out!(E5m2, E4m3),
+    }
+}
+
+/// Bytes of workspace: the queue's words or the flags, and sums behind them.
+fn workspace(c: &Config) -> u64 {
+    match (c.stream_k, c.order) {
+        (true, _) => ZEROED + c.partial_bytes(),
+        (_, Order::Dynamic) => 8,
+        _ => 0,
+    }
+}
+
+/// The arguments of a launch, in the order of the parameters.
+fn args(p: &Problem, c: &Config) -> Vec<PlanArg> {
+    let class = p.class();
+    let number = |x: u64| PlanArg::Scalar(Type::U32, x);
+    let pointer = |name: &str| PlanArg::Pointer(Buffer::Input(p.input(name).unwrap_or(0)), 0);
+    let map = |decl, buffer, m: Matrix| {
+        let size = m.dtype.bytes() as u64;
+        // Of a sum over nothing no factor is read, and C lends its address.
+        let (buffer, cols) = match m.cols.min(m.rows) {
+            0 => (Buffer::Output(0), 16 / size),
+            _ => (buffer, m.cols),
+        };
+        let (rows, stride) = (m.rows.max(1), m.stride.max(cols) * size);
+        let batched = [m.batch, rows * stride];
+        PlanArg::TensorMap {
+            decl,
+            buffer,
+            offset: 0,
+            extents: [&[cols, rows], &batched[..usize::from(class.batched)]].concat(),
+            strides: [&[stride], &batched[2 - usize::from(class.batched)..]].concat(),
+        }
+    };
+    let [a, b, out] = parts::maps(&class, c);
+    let mut args = [p.m, p.n, p.k].map(|x| number(x.into())).to_vec();
+    args.push(map(a, Buffer::Input(0), p.a()));
+    args.push(map(b, Buffer::Input(1), p.b()));
+    args.push(map(out, Buffer::Output(0), p.c()));
+    if class.batched {
+        args.push(number(p.batches()));
+    }
+    if c.order == Order::Dynamic {
+        args.push(PlanArg::Pointer(Buffer::Workspace, 0));
+    }
+    if parts::by_elements(&class, c) {
+        args.extend([PlanArg::Pointer(Buffer::Output(0), 0), number(p.c().stride)]);
+    }
+    if let Some(scale) = p.scale {
+        args.push(PlanArg::Scalar(Type::F32, scale.to_bits().into()));
+    }
+    if p.scales {
+        args.extend(["scale_a", "scale_b"].map(pointer));
+    }
+    if p.bias {
+        args.push(pointer("bias"));
+    }
+    if p.residual {
+        args.extend([pointer("residual"), number(p.c().stride)]);
+    }
+    if c.stream_k {
+        // For each consumer its sums, and its flags in what is zero.
+        let sums = c.partial_bytes() / u64::from(c.consumers);
+        let flags = u64::from(c.ctas) * 16;
+        for i in 0..u64::from(c.consumers) {
+            args.push(PlanArg::Pointer(Buffer::Workspace, ZEROED + i * sums));
+            args.push(PlanArg::Pointer(Buffer::Workspace, i * flags));
+        }
+    }
+    args
+}

@@ -1,0 +1,461 @@
+//! What every form is made of: tensors, the copies of a stage, sums, and the epilogue.
+
+use super::config::{Cluster, Config, Form};
+use super::problem::{Class, Layout, Sums};
+use super::walk::{Seat, Walk};
+use half::{bf16, f16};
+use std::ops::Range as Rows_;
+use warpline_ir::build::*;
+use warpline_ir::ops::policy::CacheHint;
+use warpline_ir::{DType, Element, Target, TensorMapDecl};
+
+/// A type that C can have.
+pub(super) trait Out: Stored {
+    /// As a number to compute with.
+    fn widen(x: Reg<Self::Reg>) -> Reg<f32>;
+    /// Sends a tile whose rows are columns of C.
+    fn transposed(line: &Line<Self>, outbox: Outbox<Self>, tile: &Frag, at: At);
+}
+
+macro_rules! half_out {
+    ($($t:ty),*) => {$(
+        impl Out for $t {
+            #[track_caller]
+            fn widen(x: Reg<$t>) -> Reg<f32> {
+                x.cast()
+            }
+            #[track_caller]
+            fn transposed(line: &Line<$t>, outbox: Outbox<$t>, tile: &Frag, at: At) {
+                match at.batch {
+                    None => outbox.send_transposed(tile, line.c, [at.row, at.col]),
+                    Some(z) => outbox.send_transposed(tile, line.c, [at.row, at.col, z]),
+                }
+            }
+        }
+    )*};
+}
+half_out!(bf16, f16);
+
+impl Out for f32 {
+    fn widen(x: Reg<f32>) -> Reg<f32> {
+        x
+    }
+    /// Element by element: `stmatrix` turns 16-bit elements only.
+    #[track_caller]
+    fn transposed(line: &Line<f32>, _: Outbox<f32>, tile: &Frag, at: At) {
+        let Some((c, stride)) = line.elements else {
+            return;
+        };
+        tile.each_pair(|cell, pair| {
+            let n = at.row + cell.row;
+            for (i, x) in (0..).zip(pair) {
+                let m = at.col + cell.col + i;
+                if_(n.lt(line.n) & m.lt(line.m), || {
+                    line.row(c, m, stride, at.batch).store(n, x);
+                });
+            }
+        });
+    }
+}
+
+/// The rings that bring A and B.
+pub(super) type Stage<A, B> = Ring<(Tile<A>, Tile<B>)>;
+
+/// Where a tile lies: the first row and column of the tensor cores' tile, and whose product.
+#[derive(Clone, Copy)]
+pub(super) struct At {
+    pub(super) row: Reg<u32>,
+    pub(super) col: Reg<u32>,
+    pub(super) batch: Option<Reg<u32>>,
+}
+
+impl At {
+    /// So many rows and columns further.
+    #[track_caller]
+    pub(super) fn plus(self, rows: u32, cols: u32) -> Self {
+        let add = |x: Reg<u32>, by: u32| if by == 0 { x } else { x + by };
+        Self {
+            row: add(self.row, rows),
+            col: add(self.col, cols),
+            ..self
+        }
+    }
+}
+
+/// The parameters of a product, and how it is solved.
+pub(super) struct Line<T> {
+    pub(super) class: Class,
+    pub(super) config: Config,
+    pub(super) m: Reg<u32>,
+    pub(super) n: Reg<u32>,
+    /// Steps of K.
+    pub(super) depth: Reg<u32>,
+    a: Map,
+    b: Map,
+    pub(super) c: Map,
+    pub(super) walk: Walk,
+    /// C itself, and the elements of a row, where it is not copied by tiles.
+    elements: Option<(Global<T>, Reg<u32>)>,
+    scale: Option<Reg<f32>>,
+    scales: Option<[Global<f32>; 2]>,
+    bias: Option<Global<T>>,
+    residual: Option<(Global<T>, Reg<u32>)>,
+}
+
+/// The tensor maps of A, B and C, in this order.
+pub(super) fn maps(class: &Class, c: &Config) -> [TensorMapDecl; 3] {
+    let (a, b) = (class.factor.dtype(), class.factor.other());
+    let map = |dtype: DType, cols: u32, rows: u32| match class.batched {
+        false => TensorMapDecl::tiled(dtype, [cols, rows]),
+        true => TensorMapDecl::tiled(dtype, [cols, rows, 1]),
+    };
+    // A copy brings a row's 128 bytes, or all of the stage where that is less.
+    let inner = inner(class, c);
+    // What is shared is brought in equal parts.
+    let mut parts = match c.cluster {
+        Cluster::One => [1, 1],
+        Cluster::Rows => [1, 2],
+        Cluster::Cols => [2, 1],
+    };
+    if c.form == Form::DoubleBuffer {
+        parts = [c.consumers; 2];
+    }
+    let [width, _] = c.outbox(class, &Target::SM_90A);
+    let out = class.out.dtype();
+    [
+        map(a, inner, c.tile_m / parts[0]),
+        match class.layout {
+            Layout::Nk => map(b, inner, c.tile_n / parts[1]),
+            Layout::Kn => map(b, 64, c.tile_k),
+        },
+        match c.swap {
+            false => map(out, width, c.rows()),
+            true => map(out, c.rows(), c.tile_m),
+        },
+    ]
+}
+
+/// Elements of K that one copy brings.
+fn inner(class: &Class, c: &Config) -> u32 {
+    c.tile_k.min(128 / class.factor.dtype().bytes() as u32)
+}
+
+impl<T: Out> Line<T> {
+    /// Declares the parameters, in the order in which a launch gives them.
+    pub(super) fn declare(k: Builder, class: &Class, c: &Config) -> Self {
+        let [m, n] = ["m", "n"].map(|name| k.param::<u32>(name).at_least(1));
+        let depth = k.param::<u32>("k").div_ceil(c.tile_k);
+        let [a, b, out] = maps(class, c);
+        let (a, b) = (k.tensor_map("a", a), k.tensor_map("b", b));
+        let out = k.tensor_map("c", out);
+        let walk = Walk::declare(k, class, c, [m, n]);
+        let e = class.epilogue;
+        let matrix = |name: &str| {
+            (
+                k.pointer::<T>(name),
+                k.param::<u32>(&format!("{name}_stride")),
+            )
+        };
+        Self {
+            class: *class,
+            config: *c,
+            m,
+            n,
+            depth,
+            a,
+            b,
+            c: out,
+            walk,
+            elements: by_elements(class, c).then(|| matrix("elements")),
+            scale: e.scale.then(|| k.param("scale")),
+            scales: e
+                .scales
+                .then(|| ["scale_a", "scale_b"].map(|name| k.pointer(name))),
+            bias: e.bias.then(|| k.pointer("bias")),
+            residual: e.residual.then(|| matrix("residual")),
+        }
+    }
+
+    /// The ring that brings A and B.
+    pub(super) fn ring<A: Element, B: Element>(&self, k: Builder) -> Stage<A, B> {
+        let c = &self.config;
+        k.ring("ab", c.stages, |s| {
+            let b = match self.class.layout {
+                Layout::Nk => s.tile(c.tile_n, c.tile_k),
+                Layout::Kn => s.tile(c.tile_k, c.tile_n),
+            };
+            (s.tile(c.tile_m, c.tile_k), b)
+        })
+    }
+
+    /// The staging tile of a consumer.
+    pub(super) fn outbox(&self, k: Builder, name: &str) -> Outbox<T> {
+        let c = &self.config;
+        let [width, stages] = c.outbox(&self.class, &Target::SM_90A);
+        match c.swap {
+            false => k.outbox(name, stages, c.rows(), width),
+            true => k.outbox(name, stages, c.tile_m, c.rows()),
+        }
+    }
+
+    /// Where the tile of a CTA starts.
+    #[track_caller]
+    pub(super) fn at(&self, seat: Seat) -> At {
+        let (m, n) = (seat.m * self.config.tile_m, seat.n * self.config.tile_n);
+        let (row, col) = if self.config.swap { (n, m) } else { (m, n) };
+        let batch = seat.batch;
+        At { row, col, batch }
+    }
+
+    /// Before the first copy.
+    #[track_caller]
+    pub(super) fn prefetch(&self) {
+        for map in [self.a, self.b, self.c] {
+            map.prefetch();
+        }
+    }
+
+    /// Brings a step of a CTA's tile.
+    #[track_caller]
+    pub(super) fn load<A: Element, B: Element>(
+        &self,
+        slot: &Slot<(Tile<A>, Tile<B>), Filling>,
+        at: At,
+        step: Reg<u32>,
+    ) {
+        self.load_part(slot, at, step, 0, 1);
+    }
+
+    /// Brings one of equal parts of a step: rows of A and of B.
+    #[track_caller]
+    pub(super) fn load_part<A: Element, B: Element>(
+        &self,
+        slot: &Slot<(Tile<A>, Tile<B>), Filling>,
+        at: At,
+        step: Reg<u32>,
+        part: u32,
+        parts: u32,
+    ) {
+        let c = &self.config;
+        let (m, n) = if c.swap { (at.col, at.row) } else { (at.row, at.col) };
+        let (first, depth) = (step * c.tile_k, c.tile_k);
+        let inner = inner(&self.class, c);
+        let hint = |hint| c.hints.then_some(hint);
+        let (keep, forget) = (hint(CacheHint::EvictLast), hint(CacheHint::EvictFirst));
+        let rows = |whole: u32| part * whole / parts..(part + 1) * whole / parts;
+        for k in (0..depth).step_by(inner as usize) {
+            let mine = rows(c.tile_m);
+            let tile = slot.0.slice(mine.clone(), k..k + inner);
+            let shared = c.cluster == Cluster::Cols;
+            let origin = [first + k, m + mine.start];
+            self.copy(slot, self.a, tile, origin, at.batch, shared, keep);
+        }
+        match self.class.layout {
+            Layout::Nk => {
+                for k in (0..depth).step_by(inner as usize) {
+                    let mine = rows(c.tile_n);
+                    let tile = slot.1.slice(mine.clone(), k..k + inner);
+                    let shared = c.cluster == Cluster::Rows;
+                    let origin = [first + k, n + mine.start];
+                    self.copy(slot, self.b, tile, origin, at.batch, shared, forget);
+                }
+            }
+            Layout::Kn => {
+                let panels = (0..c.tile_n).step_by(64).enumerate();
+                for (_, col) in panels.filter(|(i, _)| *i as u32 % parts == part) {
+                    let tile = slot.1.slice(0..depth, col..col + 64);
+                    let origin = [n + col, first];
+                    self.copy(slot, self.b, tile, origin, at.batch, false, forget);
+                }
+            }
+        }
+    }
+
+    /// Copies a box, here or to the whole cluster.
+    #[track_caller]
+    fn copy<A: Element, B: Element, E: Element>(
+        &self,
+        slot: &Slot<(Tile<A>, Tile<B>), Filling>,
+        map: Map,
+        to: TileRef<E>,
+        [x, y]: [Reg<u32>; 2],
+        batch: Option<Reg<u32>>,
+        shared: bool,
+        hint: Option<CacheHint>,
+    ) {
+        match (shared, batch) {
+            (false, None) => slot.load_with(map, to, [x, y], None, hint),
+            (false, Some(z)) => slot.load_with(map, to, [x, y, z], None, hint),
+            (true, None) => slot.load_multicast_with(map, to, [x, y], hint),
+            (true, Some(z)) => slot.load_multicast_with(map, to, [x, y, z], hint),
+        }
+    }
+
+    /// Multiplies rows of a stage.
+    #[track_caller]
+    pub(super) fn multiply<A: Element, B: Element>(
+        &self,
+        acc: &Acc,
+        (a, b): (TileRef<A>, TileRef<B>),
+        rows: Rows_<u32>,
+    ) {
+        let depth = 0..self.config.tile_k;
+        match (self.config.swap, self.class.layout) {
+            (false, Layout::Nk) => acc.mma(&a.slice(rows, depth), &b),
+            (false, Layout::Kn) => acc.mma(&a.slice(rows, depth), &b.t()),
+            (true, Layout::Nk) => acc.mma(&b.slice(rows, depth), &a),
+            (true, Layout::Kn) => acc.mma(&b.slice(depth, rows).t(), &a),
+        }
+    }
+
+    /// The sums of rows of a tile over steps of K, taken from the ring.
+    ///
+    /// `hold` runs the steps: at once, or when it is the role's turn.
+    #[track_caller]
+    pub(super) fn sums<A: Element, B: Element>(
+        &self,
+        ab: Stage<A, B>,
+        steps: Range<u32>,
+        rows: Rows_<u32>,
+        hold: impl FnOnce(&mut dyn FnMut()),
+    ) -> Frag {
+        let (height, width) = (rows.end - rows.start, self.config.sides()[1]);
+        match self.class.sums {
+            Sums::Fast => {
+                let acc = Acc::new(height, width);
+                hold(&mut || {
+                    steps.each(|_| {
+                        let slot = ab.wait();
+                        self.multiply(&acc, *slot, rows.clone());
+                        slot.release_after(&acc);
+                    });
+                });
+                acc.finish()
+            }
+            Sums::Promoted => {
+                let mut sums = None;
+                hold(&mut || {
+                    let zeros = Frag::zeros(height, width);
+                    sums = Some(steps.fold(zeros, |_, sums| {
+                        let slot = ab.wait();
+                        let part = Acc::new(height, width);
+                        self.multiply(&part, *slot, rows.clone());
+                        part.wait();
+                        slot.release();
+                        sums.promote(part)
+                    }));
+                });
+                sums.unwrap_or_else(|| Frag::zeros(height, width))
+            }
+        }
+    }
+
+    /// The number that multiplies every sum, once for a role.
+    #[track_caller]
+    pub(super) fn factor(&self) -> Option<Reg<f32>> {
+        let scales = self.scales.map(|[a, b]| a.load(0u32) * b.load(0u32));
+        match (self.scale, scales) {
+            (Some(x), Some(y)) => Some(x * y),
+            (one, other) => one.or(other),
+        }
+    }
+
+    /// A row of C, or of a matrix like it.
+    #[track_caller]
+    fn row(
+        &self,
+        matrix: Global<T>,
+        row: Reg<u32>,
+        stride: Reg<u32>,
+        batch: Option<Reg<u32>>,
+    ) -> Global<T> {
+        let first = match batch {
+            None => row.mul_wide(stride),
+            Some(z) => (z * self.m + row).mul_wide(stride),
+        };
+        matrix.offset(first)
+    }
+
+    /// What becomes of sums at a place: scaled, biased, activated, with the residual.
+    #[track_caller]
+    pub(super) fn finish(&self, sums: Frag, at: At, factor: Option<Reg<f32>>) -> Frag {
+        let mut sums = sums;
+        if let Some(factor) = factor {
+            sums = sums.map(|x| x * factor);
+        }
+        // What lies outside of C is not stored: any number inside serves there.
+        let (last_row, last_col) = (self.m - 1, self.n - 1);
+        if let Some(bias) = self.bias {
+            sums = match self.config.swap {
+                false => {
+                    // N is even, so that a pair lies inside or outside.
+                    let pair = |col: Reg<u32>| {
+                        let first = (at.col + col).min(last_col - 1);
+                        bias.load_vec::<2>(first).map(T::widen)
+                    };
+                    sums.zip_col_pairs(pair, |x, b| x + b)
+                }
+                true => {
+                    let rows = sums.rows();
+                    let one = |row: Reg<u32>| T::widen(bias.load((at.row + row).min(last_col)));
+                    sums.zip_rows(&Rows::of(rows, one), |x, b| x + b)
+                }
+            };
+        }
+        let activation = self.class.epilogue.activation;
+        sums = sums.map(|x| activation.apply(x));
+        let Some((residual, stride)) = self.residual else {
+            return sums;
+        };
+        sums.map_pairs(|cell, [x, y]| {
+            let [u, v] = match self.config.swap {
+                false => {
+                    let m = (at.row + cell.row).min(last_row);
+                    let n = (at.col + cell.col).min(last_col - 1);
+                    self.row(residual, m, stride, at.batch).load_vec::<2>(n)
+                }
+                true => [0, 1].map(|i| {
+                    let m = (at.col + cell.col + i).min(last_row);
+                    let n = (at.row + cell.row).min(last_col);
+                    self.row(residual, m, stride, at.batch).load(n)
+                }),
+            };
+            [x + T::widen(u), y + T::widen(v)]
+        })
+    }
+
+    /// Finishes sums and sends them to C, part by part.
+    #[track_caller]
+    pub(super) fn send(&self, sums: &Frag, outbox: Outbox<T>, at: At, factor: Option<Reg<f32>>) {
+        if self.config.swap {
+            let tile = self.finish(sums.clone(), at, factor);
+            T::transposed(self, outbox, &tile, at);
+            return;
+        }
+        self.each_part(sums, at, factor, |part, at| match at.batch {
+            None => outbox.send(&part, self.c, [at.col, at.row]),
+            Some(z) => outbox.send(&part, self.c, [at.col, at.row, z]),
+        });
+    }
+
+    /// Finishes sums part by part, each as wide as a copy to C.
+    #[track_caller]
+    pub(super) fn each_part(
+        &self,
+        sums: &Frag,
+        at: At,
+        factor: Option<Reg<f32>>,
+        mut f: impl FnMut(Frag, At),
+    ) {
+        let [width, _] = self.config.outbox(&self.class, &Target::SM_90A);
+        for col in (0..sums.cols()).step_by(width as usize) {
+            let at = at.plus(0, col);
+            f(self.finish(sums.slice(col..col + width), at, factor), at);
+        }
+    }
+}
+
+/// Is C written element by element?
+pub(super) fn by_elements(class: &Class, c: &Config) -> bool {
+    c.swap && class.out.dtype() == DType::F32
+}

@@ -1,0 +1,376 @@
+//! What is asked of a product.
+
+use super::epilogue::{Activation, Epilogue};
+use crate::error::FamilyError;
+use crate::float::Float;
+use crate::tensor::TensorSpec;
+use clap::{ArgAction, Args, ValueEnum};
+use serde::Serialize;
+use warpline_ir::DType;
+
+/// What is asked: `C[M, N] = epilogue(A[M, K] · B[N, K]ᵀ)`, once or for each of a batch.
+#[derive(Clone, PartialEq, Debug, Args, Serialize)]
+pub struct Problem {
+    /// Rows of A and C
+    #[arg(long, value_name = "COUNT")]
+    pub m: u32,
+    /// Columns of C
+    #[arg(long, value_name = "COUNT")]
+    pub n: u32,
+    /// Elements that each sum runs over
+    #[arg(long, value_name = "COUNT")]
+    pub k: u32,
+    /// Element type of A and B (e5m2: of A, with B in e4m3)
+    #[arg(long)]
+    pub dtype: Factor,
+    /// Element type of C; that of A where not given, bf16 for fp8
+    #[arg(long)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub out: Option<Float>,
+    /// How B lies in memory
+    #[arg(long)]
+    #[serde(skip_serializing_if = "is_default")]
+    pub layout: Layout,
+    /// How fp8 products are summed
+    #[arg(long)]
+    #[serde(skip_serializing_if = "is_default")]
+    pub sums: Sums,
+    /// Adds a number to each column, of the type of C
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", action = ArgAction::Set)]
+    #[serde(skip_serializing_if = "is_default")]
+    pub bias: bool,
+    /// The function of each sum
+    #[arg(long)]
+    #[serde(skip_serializing_if = "is_default")]
+    pub activation: Activation,
+    /// Adds a matrix of the type and shape of C, after the activation
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", action = ArgAction::Set)]
+    #[serde(skip_serializing_if = "is_default")]
+    pub residual: bool,
+    /// A number that multiplies every sum first
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scale: Option<f32>,
+    /// A scale of A and one of B, each a number in memory
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", action = ArgAction::Set)]
+    #[serde(skip_serializing_if = "is_default")]
+    pub scales: bool,
+    /// Products side by side, each with its own A, B and C
+    #[arg(long, value_name = "COUNT")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batch: Option<u32>,
+    /// Elements from one row of A to the next; dense where not given
+    #[arg(long, value_name = "ELEMENTS")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub a_stride: Option<u64>,
+    /// Elements from one row of B to the next; dense where not given
+    #[arg(long, value_name = "ELEMENTS")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub b_stride: Option<u64>,
+    /// Elements from one row of C, and of the residual, to the next; dense where not given
+    #[arg(long, value_name = "ELEMENTS")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub c_stride: Option<u64>,
+}
+
+fn is_default<T: Default + PartialEq>(x: &T) -> bool {
+    *x == T::default()
+}
+
+/// The element type of a factor.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Factor {
+    /// bfloat16
+    Bf16,
+    /// IEEE binary16
+    #[value(alias = "fp16")]
+    F16,
+    /// 8 bits, 4 of them exponent
+    E4m3,
+    /// 8 bits, 5 of them exponent
+    E5m2,
+}
+
+impl Factor {
+    /// Every one.
+    pub const ALL: [Self; 4] = [Self::Bf16, Self::F16, Self::E4m3, Self::E5m2];
+
+    /// As an element in memory.
+    pub fn dtype(self) -> DType {
+        match self {
+            Factor::Bf16 => DType::Bf16,
+            Factor::F16 => DType::F16,
+            Factor::E4m3 => DType::E4m3,
+            Factor::E5m2 => DType::E5m2,
+        }
+    }
+
+    /// The element type of B beside it.
+    pub fn other(self) -> DType {
+        match self {
+            Factor::E5m2 => DType::E4m3,
+            same => same.dtype(),
+        }
+    }
+
+    /// Has it 8 bits?
+    pub fn is_fp8(self) -> bool {
+        self.dtype().bytes() == 1
+    }
+
+    /// The one whose elements are of that type, if there is one.
+    pub fn of(dtype: DType) -> Option<Self> {
+        Self::ALL.into_iter().find(|f| f.dtype() == dtype)
+    }
+}
+
+/// How B lies in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Layout {
+    /// A row for each column of C: [N, K], as the weights of a linear layer
+    #[default]
+    Nk,
+    /// A row for each element of a sum: [K, N]; 16-bit types only
+    Kn,
+}
+
+/// How products are summed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Sums {
+    /// By the tensor cores alone, which keep 13 bits behind the greatest term of fp8
+    #[default]
+    Fast,
+    /// Every 128 products are added to a sum in f32; fp8 only
+    Promoted,
+}
+
+/// All of a problem that is compiled in.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Class {
+    pub(super) factor: Factor,
+    pub(super) out: Float,
+    pub(super) layout: Layout,
+    pub(super) sums: Sums,
+    pub(super) epilogue: Epilogue,
+    pub(super) batched: bool,
+}
+
+/// A matrix in memory: rows of `cols` elements, `stride` apart, `batch` of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Matrix {
+    pub(super) name: &'static str,
+    pub(super) dtype: DType,
+    pub(super) rows: u64,
+    pub(super) cols: u64,
+    pub(super) stride: u64,
+    pub(super) batch: u64,
+}
+
+impl Matrix {
+    /// As a tensor: the padding of strided rows is part of it.
+    pub(super) fn spec(&self, batched: bool) -> TensorSpec {
+        let matrix = [self.rows as usize, self.stride as usize];
+        TensorSpec {
+            name: self.name,
+            dtype: self.dtype,
+            shape: match batched {
+                true => [&[self.batch as usize], &matrix[..]].concat(),
+                false => matrix.to_vec(),
+            },
+        }
+    }
+
+    /// Refuses rows that no copy reaches.
+    fn check(&self, flag: &str) -> Result<(), FamilyError> {
+        let refuse = |text: String| Err(FamilyError::Problem(text));
+        let size = self.dtype.bytes() as u64;
+        let (name, dtype) = (self.name, self.dtype);
+        let unit = 16 / size;
+        if self.stride < self.cols {
+            return refuse(format!(
+                "rows must not overlap: --{flag} is at least the {} columns of {name}, not {}",
+                self.cols, self.stride
+            ));
+        }
+        if !(self.cols * size).is_multiple_of(16) || !(self.stride * size).is_multiple_of(16) {
+            return refuse(format!(
+                "rows start and end on 16 bytes: {name} has {} columns of {dtype} and rows {} apart, \
+                 and both must be multiples of {unit}",
+                self.cols, self.stride
+            ));
+        }
+        let bytes = (self.batch.max(1))
+            .checked_mul(self.rows.max(1))
+            .and_then(|n| n.checked_mul(self.stride.max(1)))
+            .and_then(|n| n.checked_mul(size));
+        match bytes {
+            Some(n) if n <= MOST_BYTES => Ok(()),
+            _ => refuse(format!(
+                "{name} of {} x {} x {} elements is more than the {MOST_BYTES} bytes that a tensor may have",
+                self.batch, self.rows, self.stride
+            )),
+        }
+    }
+}
+
+/// The most bytes of a tensor.
+const MOST_BYTES: u64 = 1 << 40;
+/// The most of an extent: coordinates are signed, and tiles reach beyond.
+const MOST: u32 = 1 << 30;
+
+impl Problem {
+    /// A bare product of dense matrices.
+    pub fn new(m: u32, n: u32, k: u32, dtype: Factor) -> Self {
+        Self {
+            m,
+            n,
+            k,
+            dtype,
+            out: None,
+            layout: Layout::Nk,
+            sums: Sums::Fast,
+            bias: false,
+            activation: Activation::None,
+            residual: false,
+            scale: None,
+            scales: false,
+            batch: None,
+            a_stride: None,
+            b_stride: None,
+            c_stride: None,
+        }
+    }
+
+    /// The element type of C.
+    pub fn out(&self) -> Float {
+        self.out.unwrap_or(match self.dtype {
+            Factor::F16 => Float::F16,
+            _ => Float::Bf16,
+        })
+    }
+
+    /// All that is compiled in.
+    pub(super) fn class(&self) -> Class {
+        Class {
+            factor: self.dtype,
+            out: self.out(),
+            layout: self.layout,
+            sums: self.sums,
+            epilogue: Epilogue {
+                scale: self.scale.is_some(),
+                scales: self.scales,
+                bias: self.bias,
+                activation: self.activation,
+                residual: self.residual,
+            },
+            batched: self.batch.is_some(),
+        }
+    }
+
+    /// Products side by side.
+    pub(super) fn batches(&self) -> u64 {
+        u64::from(self.batch.unwrap_or(1))
+    }
+
+    fn matrix(
+        &self,
+        name: &'static str,
+        dtype: DType,
+        sides: [u32; 2],
+        stride: Option<u64>,
+    ) -> Matrix {
+        let [rows, cols] = sides.map(u64::from);
+        Matrix {
+            name,
+            dtype,
+            rows,
+            cols,
+            stride: stride.unwrap_or(cols),
+            batch: self.batches(),
+        }
+    }
+
+    pub(super) fn a(&self) -> Matrix {
+        self.matrix("a", self.dtype.dtype(), [self.m, self.k], self.a_stride)
+    }
+
+    pub(super) fn b(&self) -> Matrix {
+        let sides = match self.layout {
+            Layout::Nk => [self.n, self.k],
+            Layout::Kn => [self.k, self.n],
+        };
+        self.matrix("b", self.dtype.other(), sides, self.b_stride)
+    }
+
+    pub(super) fn c(&self) -> Matrix {
+        self.matrix("c", self.out().dtype(), [self.m, self.n], self.c_stride)
+    }
+
+    /// Refuses what no form serves.
+    pub(super) fn check(&self) -> Result<(), FamilyError> {
+        let refuse = |text: String| Err(FamilyError::Problem(text));
+        for (name, extent) in [("M", self.m), ("N", self.n)] {
+            if extent == 0 || extent > MOST {
+                return refuse(format!("{name} is 1 to {MOST}, not {extent}"));
+            }
+        }
+        if self.k > MOST {
+            return refuse(format!("K is at most {MOST}, not {}", self.k));
+        }
+        let batch = self.batch.unwrap_or(1);
+        if batch == 0 || batch > 1 << 20 {
+            return refuse(format!("a batch is 1 to {} products, not {batch}", 1 << 20));
+        }
+        if self.dtype.is_fp8() && self.layout == Layout::Kn {
+            return refuse(format!(
+                "B of {} lies as [N, K], not as [K, N]: only 16-bit types are read across their rows",
+                self.dtype.other()
+            ));
+        }
+        if !self.dtype.is_fp8() && self.sums == Sums::Promoted {
+            return refuse(format!(
+                "--sums promoted is for fp8: products of {} are summed in f32 already",
+                self.dtype.dtype()
+            ));
+        }
+        if let Some(x) = self.scale.filter(|x| !x.is_finite()) {
+            return refuse(format!("a scale is a finite number, not {x}"));
+        }
+        self.a().check("a-stride")?;
+        self.b().check("b-stride")?;
+        self.c().check("c-stride")
+    }
+
+    /// What goes in, in the order of a plan's inputs.
+    pub(super) fn inputs(&self) -> Vec<TensorSpec> {
+        let batched = self.batch.is_some();
+        let vector = |name, dtype, n: u32| TensorSpec {
+            name,
+            dtype,
+            shape: vec![n as usize],
+        };
+        let mut all = vec![self.a().spec(batched), self.b().spec(batched)];
+        if self.bias {
+            all.push(vector("bias", self.out().dtype(), self.n));
+        }
+        if self.residual {
+            let residual = Matrix {
+                name: "residual",
+                ..self.c()
+            };
+            all.push(residual.spec(batched));
+        }
+        if self.scales {
+            all.extend(["scale_a", "scale_b"].map(|name| vector(name, DType::F32, 1)));
+        }
+        all
+    }
+
+    /// Which input has that name.
+    pub(super) fn input(&self, name: &str) -> Option<usize> {
+        self.inputs().iter().position(|spec| spec.name == name)
+    }
+}

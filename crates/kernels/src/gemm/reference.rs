@@ -1,0 +1,112 @@
+//! The float64 reference, and the tensors that it is given.
+
+use super::problem::{Layout, Problem};
+use crate::numbers::{Random, half_ulp};
+use crate::tensor::{HostTensor, TensorSpec, UNTOUCHED};
+use warpline_ir::DType;
+
+/// What an error may be, as a part of the sum of magnitudes: the tensor cores
+/// align the products of a step to the greatest and cut off what is below.
+/// 8 units of f32 for 16-bit factors, and 2 of the 13 bits that fp8 keeps.
+fn unit(p: &Problem) -> f64 {
+    match p.dtype.is_fp8() {
+        false => 2f64.powi(-20),
+        true => 2f64.powi(-12),
+    }
+}
+
+/// Tensors drawn from a seed.
+pub(super) fn inputs(p: &Problem, seed: u64) -> Vec<HostTensor> {
+    let mut random = Random::new(seed);
+    let draw = |spec: TensorSpec| {
+        let len = spec.elements();
+        let scale = spec.name.starts_with("scale");
+        let mut next = || match scale {
+            true => 0.5 + random.uniform(),
+            false => random.normal(),
+        };
+        HostTensor::round(spec, (0..len).map(|_| next()))
+    };
+    p.inputs().into_iter().map(draw).collect()
+}
+
+/// A · Bᵀ and what becomes of it: every value of C, and its bound.
+///
+/// Of a large product every so many rows are computed and the others may hold
+/// any number; how many is odd, so that all rows of a tile have their turn.
+pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<(f64, f64)> {
+    let read = |name: &str| p.input(name).map(|i| inputs[i].values().collect::<Vec<f64>>());
+    let (a, b) = (read("a").unwrap_or_default(), read("b").unwrap_or_default());
+    let (bias, residual) = (read("bias"), read("residual"));
+    let scales = ["scale_a", "scale_b"].map(|name| read(name).map_or(1.0, |x| x[0]));
+    let scale = f64::from(p.scale.unwrap_or(1.0)) * scales[0] * scales[1];
+    let [m, n, k] = [p.m, p.n, p.k].map(|x| x as usize);
+    let [lda, ldb, ldc] = [p.a(), p.b(), p.c()].map(|x| x.stride as usize);
+    let (rows_of_b, out) = (p.b().rows as usize, p.c().dtype);
+    let batches = p.batches() as usize;
+    let every = (batches * m * n * k) >> 30 | 1;
+    let mut all = Vec::with_capacity(batches * m * ldc);
+    for z in 0..batches {
+        let b = &b[z * rows_of_b * ldb..];
+        // B with the elements of a sum side by side.
+        let turned: Vec<f64>;
+        let (b, ldb) = match p.layout {
+            Layout::Nk => (b, ldb),
+            Layout::Kn => {
+                turned = (0..n)
+                    .flat_map(|j| (0..k).map(move |i| b[i * ldb + j]))
+                    .collect();
+                (&turned[..], k)
+            }
+        };
+        for i in 0..m {
+            let row = z * m + i;
+            if row % every != 0 {
+                all.extend((0..n).map(|_| (0.0, f64::INFINITY)));
+                all.extend((n..ldc).map(|_| UNTOUCHED));
+                continue;
+            }
+            let x = &a[row * lda..][..k];
+            for j in 0..n {
+                let (sum, size) = dot(x, &b[j * ldb..][..k]);
+                let add = bias.as_ref().map_or(0.0, |bias| bias[j]);
+                let y = scale * sum + add;
+                let e = unit(p) * scale.abs() * size + 2f64.powi(-22) * (y.abs() + add.abs());
+                let activation = p.activation;
+                let more = residual.as_ref().map_or(0.0, |r| r[row * ldc + j]);
+                let value = activation.value(y) + more;
+                let error = activation.error(y, e) + 2f64.powi(-23) * value.abs();
+                all.push(bounded(out, value, error));
+            }
+            all.extend((n..ldc).map(|_| UNTOUCHED));
+        }
+    }
+    all
+}
+
+/// A value with the bound of its rounding.
+fn bounded(out: DType, value: f64, error: f64) -> (f64, f64) {
+    match value.is_finite() {
+        true => (value, half_ulp(out, value) * 1.01 + error),
+        false => (value, 0.0),
+    }
+}
+
+/// The sum of products, and of their magnitudes, over eight lanes at a time.
+fn dot(x: &[f64], y: &[f64]) -> (f64, f64) {
+    const LANES: usize = 8;
+    let (mut sums, mut sizes) = ([0.0; LANES], [0.0; LANES]);
+    let (xs, ys) = (x.chunks_exact(LANES), y.chunks_exact(LANES));
+    let rest = xs.remainder().iter().zip(ys.remainder());
+    let rest: Vec<f64> = rest.map(|(x, y)| x * y).collect();
+    for (x, y) in xs.zip(ys) {
+        for i in 0..LANES {
+            let product = x[i] * y[i];
+            sums[i] += product;
+            sizes[i] += product.abs();
+        }
+    }
+    let sum = sums.iter().chain(&rest).sum();
+    let size = sizes.iter().copied().chain(rest.iter().map(|x| x.abs()));
+    (sum, size.sum())
+}

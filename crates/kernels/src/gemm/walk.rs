@@ -1,0 +1,116 @@
+//! Which tiles a CTA works on, and in which sequence.
+
+use super::config::{Cluster, Config, Order};
+use super::problem::Class;
+use warpline_ir::build::*;
+
+/// The tiles of all products of a batch, as the roles of a CTA walk them.
+#[derive(Clone, Copy)]
+pub(super) struct Walk {
+    tiles: Tiles,
+    count: Reg<u32>,
+    cluster: Cluster,
+    batched: bool,
+    queue: Option<WorkQueue>,
+}
+
+/// A CTA's tile: its row and column in tiles, and whose product it is.
+#[derive(Clone, Copy)]
+pub(super) struct Seat {
+    pub(super) m: Reg<u32>,
+    pub(super) n: Reg<u32>,
+    pub(super) batch: Option<Reg<u32>>,
+}
+
+impl Walk {
+    pub(super) fn declare(k: Builder, class: &Class, c: &Config, [m, n]: [Reg<u32>; 2]) -> Self {
+        let unit = |tile: u32, clustered: bool| if clustered { 2 * tile } else { tile };
+        let rows = m.div_ceil(unit(c.tile_m, c.cluster == Cluster::Rows));
+        let cols = n.div_ceil(unit(c.tile_n, c.cluster == Cluster::Cols));
+        let tiles = c.order().tiles(rows, cols);
+        let count = match class.batched {
+            true => tiles.count() * k.param::<u32>("batch"),
+            false => tiles.count(),
+        };
+        Self {
+            tiles,
+            count,
+            cluster: c.cluster,
+            batched: class.batched,
+            queue: (c.order == Order::Dynamic).then(|| k.work_queue("queue", 2)),
+        }
+    }
+
+    /// The tiles in their order, one for each cluster.
+    pub(super) fn tiles(self) -> Tiles {
+        self.tiles
+    }
+
+    /// This CTA's tile of a number below the count.
+    #[track_caller]
+    fn seat(self, i: Reg<u32>) -> Seat {
+        let (i, batch) = match self.batched {
+            true => {
+                let batch = i / self.tiles.count();
+                (i - batch * self.tiles.count(), Some(batch))
+            }
+            false => (i, None),
+        };
+        let at = self.tiles.at(i);
+        let mine = |side: Reg<u32>, shared: bool| match shared {
+            true => side * 2 + cluster_rank(),
+            false => side,
+        };
+        Seat {
+            m: mine(at.m, self.cluster == Cluster::Rows),
+            n: mine(at.n, self.cluster == Cluster::Cols),
+            batch,
+        }
+    }
+
+    /// The numbers of this CTA's tiles where they are known beforehand.
+    #[track_caller]
+    fn numbers(self, clusters: bool) -> Range<u32> {
+        match clusters {
+            true => range(cluster_id(), self.count).by(grid_clusters()),
+            false => range(cta_id(), self.count).by(grid_ctas()),
+        }
+    }
+
+    /// As the role that loads, by one thread: runs `body` for each tile.
+    #[track_caller]
+    pub(super) fn fetch(self, body: impl FnOnce(Seat)) {
+        match self.queue {
+            Some(queue) => queue.fetch_each(self.count, |i| body(self.seat(i))),
+            None => self.each(body),
+        }
+    }
+
+    /// As any other role: runs `body` for each tile.
+    #[track_caller]
+    pub(super) fn each(self, body: impl FnOnce(Seat)) {
+        match self.queue {
+            Some(queue) => queue.each(self.count, |i| body(self.seat(i))),
+            None => self
+                .numbers(self.cluster != Cluster::One)
+                .each(|i| body(self.seat(i))),
+        }
+    }
+
+    /// Of two roles, those that `who` takes in turn: `skip` runs for the other's.
+    #[track_caller]
+    pub(super) fn dealt(self, who: u32, skip: impl FnOnce(), body: impl FnOnce(Seat)) {
+        let turn = Var::new(0u32);
+        self.each(|seat| {
+            let now = turn.get();
+            if_else(now.eq(who), || body(seat), skip);
+            turn.set(now ^ 1u32);
+        });
+    }
+
+    /// The tiles of clusters whose CTAs split the sums of one tile.
+    #[track_caller]
+    pub(super) fn split(self, body: impl FnOnce(Seat)) {
+        self.numbers(true).each(|i| body(self.seat(i)));
+    }
+}
