@@ -398,6 +398,15 @@ impl Config {
         if split && self.stream_k {
             return refuse("--split-k and --stream-k both divide the sums: choose one");
         }
+        if class.batched && self.stream_k {
+            return refuse("--stream-k deals the steps of one product: not with --batch");
+        }
+        if self.form == Form::DoubleBuffer && class.sums == Sums::Promoted {
+            return refuse("--sums promoted needs a loader: not form double-buffer");
+        }
+        if self.form == Form::DoubleBuffer && self.consumers == 3 {
+            return refuse("form double-buffer has 1 or 2 consumers, which bring equal parts; not 3");
+        }
         if (split || self.stream_k) && self.order == Order::Dynamic {
             return refuse("with --split-k or --stream-k a CTA's tiles are known: not --order dynamic");
         }
@@ -499,7 +508,7 @@ impl Config {
             let room = config.shared_bytes(class, target) <= target.shared_bytes;
             room && (self.swap || cols * size >= 64 || !self.tile_n.is_multiple_of(32))
         };
-        let most = if self.form == Form::DoubleBuffer { 4 } else { 8 };
+        let most = if self.form == Form::DoubleBuffer { 2 } else { 8 };
         (2..=most).rev().find(wide).unwrap_or(2)
     }
 

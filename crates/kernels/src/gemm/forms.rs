@@ -161,7 +161,7 @@ fn storer<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Config)
     });
 }
 
-/// Every warpgroup brings its part of a stage, and computes its rows.
+/// Every warpgroup brings its part of the next stage, then computes its rows of this one.
 fn double_buffer<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Config) {
     let line = &Line::<T>::declare(k, class, c);
     let ab = line.ring::<A, B>(k).joint().shared();
@@ -173,24 +173,24 @@ fn double_buffer<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &
             elect(|| line.prefetch());
             line.walk.each(|seat| {
                 let at = line.at(seat);
-                let fetch = |step: Reg<u32>| {
+                let acc = Acc::new(c.rows(), c.sides()[1]);
+                let multiply = || {
+                    let slot = ab.wait();
+                    line.multiply(&acc, *slot, rows.clone());
+                    acc.wait();
+                    slot.release();
+                };
+                let fetched = Var::new(false);
+                steps(line.depth).each(|step| {
                     elect(|| {
                         let slot = ab.acquire();
                         line.load_part(&slot, at, step, i, c.consumers);
                         slot.commit();
                     });
-                };
-                let ahead = c.stages - 1;
-                steps(line.depth.min(ahead)).each(fetch);
-                let acc = Acc::new(c.rows(), c.sides()[1]);
-                steps(line.depth).each(|step| {
-                    let slot = ab.wait();
-                    line.multiply(&acc, *slot, rows.clone());
-                    slot.release_after(&acc);
-                    // The stage that was just given back is the next to fill.
-                    let next = step + ahead;
-                    if_(next.lt(line.depth), || fetch(next));
+                    if_(fetched.get(), multiply);
+                    fetched.set(true);
                 });
+                if_(fetched.get(), multiply);
                 let at = at.plus(rows.start, 0);
                 line.send(&acc.finish(), outbox, at, factor);
             });
@@ -257,10 +257,8 @@ fn split_k<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Config
     let line = &Line::<T>::declare(k, class, c);
     let ab = line.ring::<A, B>(k).shared();
     let rank = cluster_rank();
+    // What the second half has more than the first is behind K, and zero.
     let half = line.depth.div_ceil(c.split_k);
-    let first = rank * half;
-    // The second half may be shorter.
-    let mine = || range(first, (first + half).min(line.depth));
     let load = k.role("load").warpgroups(1);
     let load = load.registers_opt(registers(c.load_registers));
     load.body(|| {
@@ -268,9 +266,9 @@ fn split_k<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Config
             line.prefetch();
             line.walk.split(|seat| {
                 let at = line.at(seat);
-                mine().each(|i| {
+                steps(half).each(|i| {
                     let slot = ab.acquire();
-                    line.load(&slot, at, i);
+                    line.load(&slot, at, rank * half + i);
                     slot.commit();
                 });
             });
@@ -284,7 +282,7 @@ fn split_k<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Config
         role.body(|| {
             let factor = line.factor();
             line.walk.split(|seat| {
-                let sums = line.sums(ab, mine(), rows.clone(), |all| all());
+                let sums = line.sums(ab, steps(half), rows.clone(), |all| all());
                 if_else(
                     rank.eq(0u32),
                     || {
