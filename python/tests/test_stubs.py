@@ -19,7 +19,7 @@ WIDTH = 110
 
 HEAD = f"""\
 # Made from the ops that Rust declares. To renew it: {RENEW}
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ._errors import DeviceError as DeviceError
 from ._errors import Error as Error
@@ -37,14 +37,14 @@ _A = TypeVar("_A")
 
 """
 
-KINDS = {"tensor": "_A", "number": "float", "integer": "int"}
+KINDS = {"tensor": "_A", "number": "float", "integer": "int", "text": "str", "type": "Any"}
 
 
 def parameter(param: Param) -> str:
     kind = KINDS[param.kind]
     if param.required:
         return f"{param.name}: {kind}"
-    if param.default is None:
+    if param.default is None and kind != "Any":
         kind += " | None"
     return f"{param.name}: {kind} = {param.default!r}"
 

@@ -190,6 +190,27 @@ impl DType {
         }
     }
 
+    /// Every one.
+    pub const ALL: [DType; 12] = [
+        DType::U8,
+        DType::U16,
+        DType::U32,
+        DType::I32,
+        DType::U64,
+        DType::I64,
+        DType::F32,
+        DType::Tf32,
+        DType::F16,
+        DType::Bf16,
+        DType::E4m3,
+        DType::E5m2,
+    ];
+
+    /// The one of that name.
+    pub fn of_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|dtype| dtype.name() == name)
+    }
+
     /// The name used in text, flags and errors.
     pub const fn name(self) -> &'static str {
         match self {

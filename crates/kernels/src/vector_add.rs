@@ -363,6 +363,7 @@ impl Family for VectorAdd {
                     name: "c",
                     sides: &[Side::All("a")],
                     dtype_of: "a",
+                    dtype_by: None,
                 }],
                 example: EXAMPLE,
             },

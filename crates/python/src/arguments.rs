@@ -13,12 +13,15 @@ pub(crate) fn op(py: Python<'_>, index: usize) -> PyResult<&'static AnyOp> {
         .ok_or_else(|| input(py, format!("there is no op {index}")))
 }
 
-/// A number or an integer, as the parameter wants it; none for a tensor.
-pub(crate) fn number(op: &AnyOp, param: &Param, value: &Bound<'_, PyAny>) -> PyResult<Value> {
+/// A number, an integer or a word, as the parameter wants it; none for a tensor.
+pub(crate) fn plain(op: &AnyOp, param: &Param, value: &Bound<'_, PyAny>) -> PyResult<Value> {
     let (number, wanted) = match param.kind {
         Kind::Tensor => return Ok(Value::None),
         Kind::Number => (value.extract().map(Value::Number), "a number"),
         Kind::Integer => (value.extract().map(Value::Integer), "an integer"),
+        Kind::Type if value.is_none() => return Ok(Value::None),
+        Kind::Type => (value.extract().map(Value::Text), "the name of an element type"),
+        Kind::Text => (value.extract().map(Value::Text), "a word"),
     };
     number.map_err(|_| {
         let given = match value.repr() {
@@ -38,9 +41,6 @@ pub(crate) fn number(op: &AnyOp, param: &Param, value: &Bound<'_, PyAny>) -> PyR
 
 /// The element type of that name.
 pub(crate) fn dtype_named(py: Python<'_>, name: &str) -> PyResult<DType> {
-    use DType::*;
-    let all = [U8, U16, U32, I32, U64, I64, F32, F16, Bf16, E4m3, E5m2];
-    all.into_iter()
-        .find(|dtype| dtype.name() == name)
-        .ok_or_else(|| input(py, format!("there is no element type {name:?}")))
+    let named = DType::of_name(name).filter(|&dtype| dtype != DType::Tf32);
+    named.ok_or_else(|| input(py, format!("there is no element type {name:?}")))
 }

@@ -48,9 +48,10 @@ fn measured(call: &Measured) -> Json {
         Value::None => json!({ "name": param.name, "value": null }),
         Value::Number(x) => json!({ "name": param.name, "value": x }),
         Value::Integer(n) => json!({ "name": param.name, "value": n }),
+        Value::Text(word) => json!({ "name": param.name, "value": word }),
         Value::Tensor(view) => json!({
             "name": param.name,
-            "tensor": { "dtype": view.dtype.name(), "shape": view.shape },
+            "tensor": { "dtype": view.dtype.name(), "shape": view.shape, "strides": view.strides },
         }),
     };
     let cost = call.work.cost();

@@ -1,6 +1,6 @@
 //! A call on the simulator.
 
-use crate::arguments::{dtype_named, number, op};
+use crate::arguments::{dtype_named, op, plain};
 use crate::errors::exception;
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
@@ -14,8 +14,9 @@ use warpline_kernels::op::Kind;
 type Array<'py> = (String, Vec<u64>, Vec<i64>, Bound<'py, PyAny>);
 
 /// Runs an op on the CPU simulator. Arrays are `(dtype, shape, strides, bytes)`:
-/// the layout is judged as on a GPU, and the bytes are those of a dense copy,
-/// little-endian; those of outputs are written.
+/// the layout is judged as on a GPU, and the bytes are those of a dense copy
+/// (of the transpose where the last two dimensions lie so), little-endian;
+/// those of outputs are written.
 #[pyfunction]
 pub(crate) fn simulate(
     py: Python<'_>,
@@ -34,7 +35,7 @@ pub(crate) fn simulate(
                 inputs.push(bytes);
                 Value::Tensor(view)
             }
-            _ => number(op, param, &arg)?,
+            _ => plain(op, param, &arg)?,
         });
     }
     let (mut views, mut targets) = (Vec::new(), Vec::new());
@@ -55,7 +56,7 @@ pub(crate) fn simulate(
         .map(|b| b.to_vec(py))
         .collect::<PyResult<_>>()?;
     let call = Call::with(index, values.into_iter().map(dense).collect(), {
-        views.iter().map(dense_view).collect()
+        views.iter().map(TensorView::packed).collect()
     });
     let done = py.detach(|| {
         let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
@@ -70,13 +71,9 @@ pub(crate) fn simulate(
 
 fn dense(value: Value) -> Value {
     match value {
-        Value::Tensor(view) => Value::Tensor(dense_view(&view)),
+        Value::Tensor(view) => Value::Tensor(view.packed()),
         other => other,
     }
-}
-
-fn dense_view(view: &TensorView) -> TensorView {
-    TensorView::dense(view.dtype, &view.shape, 0)
 }
 
 fn view(

@@ -1,6 +1,6 @@
 //! A call on a GPU.
 
-use crate::arguments::{number, op};
+use crate::arguments::{op, plain};
 use crate::errors::{exception, input};
 use crate::torch;
 use crate::view::View;
@@ -81,7 +81,7 @@ fn call(
         values.push(match param.kind {
             Kind::Tensor if arg.is_none() => Value::None,
             Kind::Tensor => Value::Tensor(place.tensor(param.name, &arg)?),
-            _ => number(op, param, &arg)?,
+            _ => plain(op, param, &arg)?,
         });
     }
     let mut views = Vec::with_capacity(outs.len());

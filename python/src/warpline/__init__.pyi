@@ -1,5 +1,5 @@
 # Made from the ops that Rust declares. To renew it: WARPLINE_WRITE=1 pytest python/tests/test_stubs.py
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ._errors import DeviceError as DeviceError
 from ._errors import Error as Error
@@ -26,6 +26,8 @@ __all__ = [
     "emit",
     "families",
     "layer_norm",
+    "linear",
+    "matmul",
     "rms_norm",
     "softmax",
 ]
@@ -53,6 +55,31 @@ def rms_norm(
     x: _A,
     weight: _A | None = None,
     eps: float = 1e-06,
+    *,
+    out: _A | None = None,
+    simulate: bool = False,
+    stream: int | None = None,
+) -> _A: ...
+def matmul(
+    a: _A,
+    b: _A,
+    scale_a: _A | None = None,
+    scale_b: _A | None = None,
+    out_dtype: Any = None,
+    *,
+    out: _A | None = None,
+    simulate: bool = False,
+    stream: int | None = None,
+) -> _A: ...
+def linear(
+    x: _A,
+    weight: _A,
+    bias: _A | None = None,
+    activation: str = 'none',
+    residual: _A | None = None,
+    scale_x: _A | None = None,
+    scale_weight: _A | None = None,
+    out_dtype: Any = None,
     *,
     out: _A | None = None,
     simulate: bool = False,

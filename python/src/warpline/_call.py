@@ -34,6 +34,8 @@ def outputs(op: Op, out: Any) -> tuple[Any, ...] | None:
 
 def call(op: Op, args: tuple[Any, ...], out: Any, simulate: bool, stream: int | None) -> Any:
     """Calls an op with every argument in the order of its parameters."""
+    if op.types:
+        args = tuple(_host.type_name(value) if i in op.types else value for i, value in enumerate(args))
     outs = outputs(op, out)
     everything = args if outs is None else args + outs
     if torch.Tensor is not None:

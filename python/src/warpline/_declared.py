@@ -9,12 +9,16 @@ from typing import Any
 from . import _warpline
 
 
+#: Element types of 8 bits that nothing comes out in.
+FP8 = ("e4m3", "e5m2")
+
+
 @dataclass(frozen=True)
 class Param:
     """A parameter of an op."""
 
     name: str
-    #: ``tensor``, ``number`` or ``integer``.
+    #: ``tensor``, ``number``, ``integer``, ``text`` or ``type``.
     kind: str
     about: str
     #: Must every call give it?
@@ -31,18 +35,31 @@ class Output:
     """Something that comes out of an op."""
 
     name: str
-    #: Its sides, outermost first: ``{"all": "x"}``, ``{"leading": "x"}``, ``{"at": ["x", 0]}``.
+    #: Its sides, outermost first: ``{"all": "x"}``, ``{"leading": "x"}``, ``{"at": ["x", 0]}``,
+    #: ``{"last": "x"}``.
     sides: tuple[dict[str, Any], ...]
     #: The parameter whose element type it has.
     dtype_of: str
+    #: The parameter that may name another; where there is one and a call does not give it, the
+    #: type is bf16 for one of 8 bits.
+    dtype_by: str | None
 
     @property
     def like(self) -> str | None:
         """The parameter whose shape it has, if it has one's."""
         match self.sides:
-            case ({"all": name},) if name == self.dtype_of:
+            case ({"all": name},) if name == self.dtype_of and self.dtype_by is None:
                 return name
         return None
+
+    def dtype(self, like: str, values: dict[str, Any]) -> str:
+        """The name of its element type, from that of its parameter and the values of a call."""
+        if self.dtype_by is None:
+            return like
+        given = values.get(self.dtype_by)
+        if given is not None:
+            return str(given)
+        return "bf16" if like in FP8 else like
 
     def shape(self, shape_of: dict[str, Any]) -> tuple[Any, ...]:
         """Its shape, from those of the parameters."""
@@ -55,6 +72,8 @@ class Output:
                     sides.extend(shape_of[name][:-1])
                 case {"at": [name, i]}:
                     sides.append(shape_of[name][i])
+                case {"last": name}:
+                    sides.append(shape_of[name][-1])
         return tuple(sides)
 
 
@@ -73,6 +92,11 @@ class Op:
     out_schema: str
 
     @property
+    def types(self) -> tuple[int, ...]:
+        """The places of its parameters that are element types."""
+        return tuple(i for i, p in enumerate(self.params) if p.kind == "type")
+
+    @property
     def tensors(self) -> tuple[Param, ...]:
         """Its parameters that are tensors."""
         return tuple(p for p in self.params if p.is_tensor)
@@ -89,7 +113,7 @@ def _param(data: dict[str, Any]) -> Param:
 
 
 def _op(index: int, data: dict[str, Any]) -> Op:
-    outputs = (Output(o["name"], tuple(o["sides"]), o["dtype_of"]) for o in data["outputs"])
+    outputs = (Output(o["name"], tuple(o["sides"]), o["dtype_of"], o["dtype_by"]) for o in data["outputs"])
     return Op(
         index=index,
         name=data["name"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from . import _warpline
+from . import _host, _warpline
 from ._declared import Op, Output
 from ._errors import refuse
 
@@ -32,7 +32,8 @@ def call(op: Op, args: tuple[Any, ...], outs: tuple[Any, ...] | None, stream: in
         stream = _stream_of([a for a in args if hasattr(a, "__cuda_array_interface__")])
     if outs is None:
         arrays = {p.name: value for p, value in zip(op.params, args) if p.is_tensor}
-        outs = tuple(_empty(op, output, arrays) for output in op.outputs)
+        plain = dict(zip((p.name for p in op.params), args))
+        outs = tuple(_empty(op, output, arrays, plain) for output in op.outputs)
     values = tuple(
         _view(op, p.name, value, stream) if p.is_tensor and value is not None else value
         for p, value in zip(op.params, args)
@@ -78,7 +79,7 @@ def _ordinal(value: Any) -> int:
     return int(getattr(device, "id", device if isinstance(device, int) else 0))
 
 
-def _empty(op: Op, output: Output, arrays: dict[str, Any]) -> Any:
+def _empty(op: Op, output: Output, arrays: dict[str, Any], values: dict[str, Any]) -> Any:
     """A new array of the library that made the input: its own `empty`."""
     like = arrays[output.dtype_of]
     library = sys.modules.get(type(like).__module__.partition(".")[0])
@@ -87,4 +88,17 @@ def _empty(op: Op, output: Output, arrays: dict[str, Any]) -> Any:
         kind = type(like).__name__
         raise refuse(f"{op.name}: how to make an array of type {kind} is not known: pass out=")
     shapes = {name: tuple(array.shape) for name, array in arrays.items() if array is not None}
-    return empty(output.shape(shapes), dtype=like.dtype)
+    theirs = str(like.dtype)
+    ours = _host.DTYPES.get(theirs, theirs)
+    wanted = output.dtype(ours, values)
+    dtype = like.dtype if wanted == ours else _named(op, library, wanted)
+    return empty(output.shape(shapes), dtype=dtype)
+
+
+def _named(op: Op, library: Any, name: str) -> Any:
+    """A library's element type of our name."""
+    long = next((long for long, ours in _host.DTYPES.items() if ours == name), name)
+    found = getattr(library, long, None)
+    if found is None:
+        raise refuse(f"{op.name}: {library.__name__} has no element type {name!r}: pass out=")
+    return found

@@ -24,6 +24,20 @@ DTYPES = {
 }
 
 
+def type_name(value: Any) -> Any:
+    """Our name of an element type, which may be torch's, NumPy's or a name; none stays none."""
+    if value is None:
+        return None
+    name = value if isinstance(value, str) else getattr(value, "__name__", str(value))
+    name = name.removeprefix("torch.")
+    return DTYPES.get(name, name)
+
+
+def turned(shape: Any, strides: Any) -> bool:
+    """Does a tensor lie as the transpose of a dense one, in its last two dimensions?"""
+    return len(shape) > 1 and shape[-1] > 1 and shape[-2] > 1 and strides[-2] == 1 and strides[-1] != 1
+
+
 def call(op: Op, args: tuple[Any, ...], outs: tuple[Any, ...] | None, simulate: bool) -> Any:
     """Calls an op on arrays of the host."""
     import numpy as np
@@ -33,17 +47,18 @@ def call(op: Op, args: tuple[Any, ...], outs: tuple[Any, ...] | None, simulate: 
     for param, value in zip(op.params, args):
         if param.is_tensor and not (value is None and not param.required):
             arrays[param.name] = array = _array(op, param.name, value)
-            value = _native(array, np.ascontiguousarray(array))
+            value = _native(array, np.ascontiguousarray(_upright(array)))
         values.append(value)
     if outs is None:
-        results = [_empty(output, arrays) for output in op.outputs]
+        plain = dict(zip((p.name for p in op.params), args))
+        results = [_empty(op, output, arrays, plain) for output in op.outputs]
     else:
         results = [_target(op, o, out, arrays) for o, out in zip(op.outputs, outs)]
-    targets = [np.empty(out.shape, out.dtype) for out in results]
+    targets = [np.empty_like(_upright(out), order="C", subok=False) for out in results]
     natives = tuple(map(_native, results, targets))
     _warpline.simulate(op.index, tuple(values), natives, simulate)
     for result, target in zip(results, targets):
-        result[...] = target
+        _upright(result)[...] = target
     return results[0] if len(results) == 1 else tuple(results)
 
 
@@ -109,7 +124,28 @@ def _target(op: Op, output: Output, out: Any, arrays: dict[str, np.ndarray]) -> 
     return out
 
 
-def _empty(output: Output, arrays: dict[str, np.ndarray]) -> np.ndarray:
+def _upright(array: np.ndarray) -> np.ndarray:
+    """The array, or its transpose where it lies as that."""
+    strides = [stride // array.itemsize for stride in array.strides]
+    return array.swapaxes(-1, -2) if turned(array.shape, strides) else array
+
+
+def _dtype(op: Op, name: str) -> np.dtype:
+    """NumPy's element type of our name."""
+    import numpy as np
+
+    theirs = next((theirs for theirs, ours in DTYPES.items() if ours == name), None)
+    if theirs is None:
+        raise refuse(f"{op.name}: there is no element type {name!r}")
+    try:
+        return np.dtype(theirs)
+    except TypeError:
+        import ml_dtypes
+
+        return np.dtype(getattr(ml_dtypes, theirs))
+
+
+def _empty(op: Op, output: Output, arrays: dict[str, np.ndarray], values: dict[str, Any]) -> np.ndarray:
     import numpy as np
 
     if output.like is not None:
@@ -118,7 +154,8 @@ def _empty(output: Output, arrays: dict[str, np.ndarray]) -> np.ndarray:
         # In the order of its dimensions, too, as torch makes it.
         return np.empty_like(like, order="C" if repeats else "K", subok=False)
     shape = output.shape({name: array.shape for name, array in arrays.items()})
-    return np.empty(shape, arrays[output.dtype_of].dtype)
+    like = DTYPES[arrays[output.dtype_of].dtype.name]
+    return np.empty(shape, _dtype(op, output.dtype(like, values)))
 
 
 def _native(array: np.ndarray, dense: np.ndarray) -> tuple[Any, ...]:

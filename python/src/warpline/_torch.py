@@ -120,6 +120,7 @@ def _functions(op: Op, source: str, where: str = "fake") -> list[tuple[str, Call
         "_simulate": simulate,
         "_written": torch.autograd.graph.increment_version,
         "_untransformed": _untransformed,
+        "_out_dtype": _out_dtype,
         "_empty": torch.empty,
         "_empty_like": torch.empty_like,
     }
@@ -141,8 +142,23 @@ def _allocation(op: Op) -> list[str]:
         like = output.dtype_of
         shapes = ", ".join(f"{p.name!r}: {p.name}.shape" for p in op.tensors if p.required)
         shape = f"_op.outputs[{i}].shape({{{shapes}}})"
-        made.append(f"_empty({shape}, dtype={like}.dtype, device={like}.device)")
+        dtype = f"{like}.dtype" if output.dtype_by is None else f"_out_dtype(_op, {output.dtype_by}, {like}.dtype)"
+        made.append(f"_empty({shape}, dtype={dtype}, device={like}.device)")
     return made
+
+
+def _out_dtype(op: Op, name: str | None, like: torch.dtype) -> torch.dtype:
+    """The type of an output: the named one, or that of a factor, bf16 for fp8."""
+    if name is None:
+        return torch.bfloat16 if like.itemsize == 1 else like
+    dtype = _TYPES.get(name)
+    if dtype is None:
+        raise refuse(f"{op.name}: there is no element type {name!r}")
+    return dtype
+
+
+#: Torch's element types by our names.
+_TYPES = {ours: getattr(torch, name) for name, ours in _host.DTYPES.items() if hasattr(torch, name)}
 
 
 def _call(
@@ -192,15 +208,20 @@ def simulate(op: Op, args: tuple[Any, ...], outs: tuple[Any, ...]) -> None:
                     f"{op.name}: {output.name} shares memory with {param.name}, and an output must lie apart"
                 )
     values = tuple(
-        _native(op, p.name, v, v.contiguous()) if isinstance(v, torch.Tensor) else v
+        _native(op, p.name, v, _upright(v).contiguous()) if isinstance(v, torch.Tensor) else v
         for p, v in zip(op.params, args)
     )
-    dense = [torch.empty(out.shape, dtype=out.dtype) for out in outs]
+    dense = [torch.empty(_upright(out).shape, dtype=out.dtype) for out in outs]
     targets = tuple(_native(op, o.name, out, d) for o, out, d in zip(op.outputs, outs, dense))
     _warpline.simulate(op.index, values, targets, _FOR_LONG.get())
     with torch.no_grad():
         for out, made in zip(outs, dense):
-            out.copy_(made)
+            _upright(out).copy_(made)
+
+
+def _upright(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor, or its transpose where it lies as that."""
+    return tensor.mT if _host.turned(tensor.shape, tensor.stride()) else tensor
 
 
 def _share(a: torch.Tensor, b: torch.Tensor) -> bool:

@@ -163,7 +163,7 @@ class Registered(unittest.TestCase):
 
         tensors = tuple(_declared.Param(name, "tensor", "", True, None) for name in ("x", "w"))
         sides = ({"leading": "x"}, {"at": ["w", 0]})
-        output = _declared.Output("y", sides, "x")
+        output = _declared.Output("y", sides, "x", None)
         op = _declared.Op(0, "linear", "", "", "", tensors, (output,), "", "")
         made = dict(_torch._functions(op, _torch._IMPLEMENTED, "fake"))["linear"]
         y = made(draw(2, 3, 4), draw(5, 4))

@@ -482,7 +482,11 @@ impl Config {
                 self.warpgroups()
             ));
         }
-        let have = if moves { self.math_registers } else { entry };
+        // What ptxas counts with are the registers at entry where they are fewer than 168.
+        let have = match moves && threads <= 384 {
+            true => self.math_registers,
+            false => entry,
+        };
         // Besides the sums: addresses, counters, what is being stored.
         let besides = 32;
         if sums + besides > have {

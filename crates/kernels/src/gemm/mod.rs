@@ -9,6 +9,7 @@
 //! | `parts` | what every form is made of: copies, sums, epilogue |
 //! | `walk` | which tiles a CTA works on |
 //! | `forms` | the program of each form |
+//! | `call` | the ops: from a call to a problem |
 //! | `reference` | float64 |
 //! | `table` | the test table |
 
@@ -19,6 +20,7 @@ mod model;
 mod parts;
 pub mod problem;
 mod reference;
+mod call;
 mod table;
 mod walk;
 
@@ -29,6 +31,7 @@ pub use problem::{Factor, Layout, Problem, Sums};
 use crate::error::FamilyError;
 use crate::family::{Case, Cost, Family, Period, Place};
 use crate::float::Float;
+use crate::op::Op;
 use crate::plan::{Buffer, Plan, PlanArg, Step, ZEROED};
 use crate::program::Program;
 use crate::tensor::{HostTensor, TensorSpec};
@@ -49,6 +52,10 @@ pub trait Kind: Send + Sync + 'static {
     fn cases() -> Vec<Case<Problem, Choice>>;
     /// The problems it is measured at.
     fn bench() -> Vec<(&'static str, Problem)>;
+    /// The op.
+    fn op() -> Op<Product<Self>>
+    where
+        Self: Sized;
 }
 
 /// The family of products of a kind.
@@ -102,6 +109,9 @@ impl Kind for Bare {
         });
         bare.into_iter().chain(eight).collect()
     }
+    fn op() -> Op<Gemm> {
+        call::matmul()
+    }
 }
 
 impl Kind for Layer {
@@ -123,6 +133,9 @@ impl Kind for Layer {
             ("linear", Problem { activation, ..problem })
         };
         SHAPES.map(problem).into()
+    }
+    fn op() -> Op<Linear> {
+        call::linear()
     }
 }
 
@@ -200,6 +213,10 @@ impl<K: Kind> Family for Product<K> {
         K::bench()
     }
 
+    fn ops() -> Vec<Op<Self>> {
+        vec![K::op()]
+    }
+
     fn period(p: &Problem) -> Option<Period<Problem>> {
         // Rows of A are multiplied alone: a few of them over and over, an odd
         // number, so that each meets every row of a tile.
@@ -256,14 +273,25 @@ fn args(p: &Problem, c: &Config) -> Vec<PlanArg> {
             _ => (buffer, m.cols),
         };
         let (rows, stride) = (m.rows.max(1), m.stride.max(cols) * size);
-        let batched = [m.batch, rows * stride];
+        let step = (m.step * size).max(rows * stride);
         PlanArg::TensorMap {
             decl,
             buffer,
             offset: 0,
-            extents: [&[cols, rows], &batched[..usize::from(class.batched)]].concat(),
-            strides: [&[stride], &batched[2 - usize::from(class.batched)..]].concat(),
+            extents: match class.batched {
+                false => vec![cols, rows],
+                true => vec![cols, rows, m.batch],
+            },
+            strides: match class.batched {
+                false => vec![stride],
+                true => vec![stride, step],
+            },
         }
+    };
+    // From row to row and from matrix to matrix, where they are addressed by elements.
+    let apart = |m: Matrix| {
+        let steps = class.batched.then_some(PlanArg::Scalar(Type::U64, m.step));
+        [number(m.stride)].into_iter().chain(steps)
     };
     let [a, b, out] = parts::maps(&class, c);
     let mut args = [p.m, p.n, p.k].map(|x| number(x.into())).to_vec();
@@ -277,7 +305,8 @@ fn args(p: &Problem, c: &Config) -> Vec<PlanArg> {
         args.push(PlanArg::Pointer(Buffer::Workspace, 0));
     }
     if parts::by_elements(&class, c) {
-        args.extend([PlanArg::Pointer(Buffer::Output(0), 0), number(p.c().stride)]);
+        args.push(PlanArg::Pointer(Buffer::Output(0), 0));
+        args.extend(apart(p.c()));
     }
     if let Some(scale) = p.scale {
         args.push(PlanArg::Scalar(Type::F32, scale.to_bits().into()));
@@ -289,7 +318,8 @@ fn args(p: &Problem, c: &Config) -> Vec<PlanArg> {
         args.push(pointer("bias"));
     }
     if p.residual {
-        args.extend([pointer("residual"), number(p.c().stride)]);
+        args.push(pointer("residual"));
+        args.extend(apart(p.residual()));
     }
     if c.stream_k {
         // For each consumer its sums, and its flags in what is zero.

@@ -13,11 +13,11 @@ use warpline_ir::Target;
 /// Cycles per second under load.
 const CLOCK: f64 = 1.55e9;
 /// Bytes per second of memory.
-const MEMORY: f64 = 4.0e12;
+const MEMORY: f64 = 4.2e12;
 /// Bytes per cycle that the L2 brings to one SM.
-const L2: f64 = 56.0;
+const L2: f64 = 62.0;
 /// Cycles until the first stage is full.
-const START: f64 = 5000.0;
+const START: f64 = 6000.0;
 /// Seconds of a launch.
 const LAUNCH: f64 = 2.0e-6;
 
@@ -28,15 +28,15 @@ pub(super) fn estimate(p: &Problem, c: &Config, target: &Target) -> f64 {
     let steps = f64::from(p.k.div_ceil(c.tile_k).max(1));
     // One product of 64 rows and 32 bytes of K, by the tensor cores or as fast
     // as shared memory gives its operands.
-    let product = (cols / 2.0).max(18.0 + cols / 4.0);
+    let product = (cols / 2.0).max(12.0 + cols / 4.0);
     let products = rows / 64.0 * f64::from(c.tile_k) * size / 32.0;
     let mut math = products * product;
     if p.sums == Sums::Promoted {
         math *= 1.25;
     }
     let bytes = (rows + cols) * f64::from(c.tile_k) * size / f64::from(c.cluster.size()).sqrt();
-    // Stages in flight hide a latency of about a thousand cycles.
-    let latency = 1100.0 / f64::from(c.stages - 1);
+    // Stages in flight hide the latency of a copy.
+    let latency = 700.0 / f64::from(c.stages - 1);
     let step = math.max(bytes / L2).max(latency);
     let out = p.out().dtype().bytes() as f64;
     let values = rows * cols;
@@ -45,9 +45,9 @@ pub(super) fn estimate(p: &Problem, c: &Config, target: &Target) -> f64 {
         _ => 0.11,
     };
     let extra = f64::from(p.bias) * 0.01 + f64::from(p.residual) * 0.05;
-    let end = 700.0 + values * (0.025 * out + function + extra);
+    let end = 2000.0 + values * (0.027 * out + function + extra);
     let end = match c.form {
-        Form::PingPong => 350.0,
+        Form::PingPong => 600.0,
         Form::DoubleBuffer => end + 1500.0,
         Form::Cooperative | Form::Storer => end,
     };
@@ -57,7 +57,8 @@ pub(super) fn estimate(p: &Problem, c: &Config, target: &Target) -> f64 {
     let parts = f64::from(c.split_k);
     let cycles = if c.stream_k {
         let share = tiles * steps / f64::from(c.ctas);
-        share * step + (share / steps).ceil() * end + 3500.0
+        // CTAs at different steps of K find little of each other's in the L2.
+        1.3 * share * step + (share / steps).ceil() * end + 2000.0 + values * 0.3
     } else {
         let waves = (tiles * parts / f64::from(c.ctas)).ceil();
         let handed = if c.split_k > 1 { 2500.0 } else { 0.0 };

@@ -43,15 +43,13 @@ impl Out for f32 {
     /// Element by element: `stmatrix` turns 16-bit elements only.
     #[track_caller]
     fn transposed(line: &Line<f32>, _: Outbox<f32>, tile: &Frag, at: At) {
-        let Some((c, stride)) = line.elements else {
-            return;
-        };
+        let Some(c) = line.elements else { return };
         tile.each_pair(|cell, pair| {
             let n = at.row + cell.row;
             for (i, x) in (0..).zip(pair) {
                 let m = at.col + cell.col + i;
                 if_(n.lt(line.n) & m.lt(line.m), || {
-                    line.row(c, m, stride, at.batch).store(n, x);
+                    c.row(m, at.batch).store(n, x);
                 });
             }
         });
@@ -82,6 +80,36 @@ impl At {
     }
 }
 
+/// A matrix that is addressed by elements.
+#[derive(Clone, Copy)]
+struct Matrix<T> {
+    first: Global<T>,
+    /// Elements from one row to the next.
+    stride: Reg<u32>,
+    /// Elements from one matrix of a batch to the next.
+    step: Option<Reg<u64>>,
+}
+
+impl<T: Element> Matrix<T> {
+    fn declare(k: Builder, name: &str, batched: bool) -> Self {
+        Self {
+            first: k.pointer(name),
+            stride: k.param(&format!("{name}_stride")),
+            step: batched.then(|| k.param(&format!("{name}_step"))),
+        }
+    }
+
+    /// A row.
+    #[track_caller]
+    fn row(self, row: Reg<u32>, batch: Option<Reg<u32>>) -> Global<T> {
+        let start = row.mul_wide(self.stride);
+        self.first.offset(match self.step.zip(batch) {
+            None => start,
+            Some((step, z)) => z.cast::<u64>() * step + start,
+        })
+    }
+}
+
 /// The parameters of a product, and how it is solved.
 pub(super) struct Line<T> {
     pub(super) class: Class,
@@ -95,11 +123,11 @@ pub(super) struct Line<T> {
     pub(super) c: Map,
     pub(super) walk: Walk,
     /// C itself, and the elements of a row, where it is not copied by tiles.
-    elements: Option<(Global<T>, Reg<u32>)>,
+    elements: Option<Matrix<T>>,
     scale: Option<Reg<f32>>,
     scales: Option<[Global<f32>; 2]>,
     bias: Option<Global<T>>,
-    residual: Option<(Global<T>, Reg<u32>)>,
+    residual: Option<Matrix<T>>,
 }
 
 /// The tensor maps of A, B and C, in this order.
@@ -130,7 +158,7 @@ pub(super) fn maps(class: &Class, c: &Config) -> [TensorMapDecl; 3] {
         },
         match c.swap {
             false => map(out, width, c.rows()),
-            true => map(out, c.rows(), c.tile_m),
+            true => map(out, c.rows().min(128 / out.bytes() as u32), c.tile_m),
         },
     ]
 }
@@ -150,12 +178,7 @@ impl<T: Out> Line<T> {
         let out = k.tensor_map("c", out);
         let walk = Walk::declare(k, class, c, [m, n]);
         let e = class.epilogue;
-        let matrix = |name: &str| {
-            (
-                k.pointer::<T>(name),
-                k.param::<u32>(&format!("{name}_stride")),
-            )
-        };
+        let matrix = |name: &str| Matrix::declare(k, name, class.batched);
         Self {
             class: *class,
             config: *c,
@@ -360,22 +383,6 @@ impl<T: Out> Line<T> {
         }
     }
 
-    /// A row of C, or of a matrix like it.
-    #[track_caller]
-    fn row(
-        &self,
-        matrix: Global<T>,
-        row: Reg<u32>,
-        stride: Reg<u32>,
-        batch: Option<Reg<u32>>,
-    ) -> Global<T> {
-        let first = match batch {
-            None => row.mul_wide(stride),
-            Some(z) => (z * self.m + row).mul_wide(stride),
-        };
-        matrix.offset(first)
-    }
-
     /// What becomes of sums at a place: scaled, biased, activated, with the residual.
     #[track_caller]
     pub(super) fn finish(&self, sums: Frag, at: At, factor: Option<Reg<f32>>) -> Frag {
@@ -404,7 +411,7 @@ impl<T: Out> Line<T> {
         }
         let activation = self.class.epilogue.activation;
         sums = sums.map(|x| activation.apply(x));
-        let Some((residual, stride)) = self.residual else {
+        let Some(residual) = self.residual else {
             return sums;
         };
         sums.map_pairs(|cell, [x, y]| {
@@ -412,12 +419,12 @@ impl<T: Out> Line<T> {
                 false => {
                     let m = (at.row + cell.row).min(last_row);
                     let n = (at.col + cell.col).min(last_col - 1);
-                    self.row(residual, m, stride, at.batch).load_vec::<2>(n)
+                    residual.row(m, at.batch).load_vec::<2>(n)
                 }
                 true => [0, 1].map(|i| {
                     let m = (at.col + cell.col + i).min(last_row);
                     let n = (at.row + cell.row).min(last_col);
-                    self.row(residual, m, stride, at.batch).load(n)
+                    residual.row(m, at.batch).load(n)
                 }),
             };
             [x + T::widen(u), y + T::widen(v)]

@@ -67,10 +67,26 @@ pub struct Problem {
     #[arg(long, value_name = "ELEMENTS")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub b_stride: Option<u64>,
-    /// Elements from one row of C, and of the residual, to the next; dense where not given
+    /// Elements from one row of C to the next; dense where not given
     #[arg(long, value_name = "ELEMENTS")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub c_stride: Option<u64>,
+    /// Elements from one row of the residual to the next; as in C where not given
+    #[arg(long, value_name = "ELEMENTS")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub residual_stride: Option<u64>,
+    /// Elements from one A of a batch to the next; without gaps where not given
+    #[arg(long, value_name = "ELEMENTS")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub a_step: Option<u64>,
+    /// Elements from one B of a batch to the next; without gaps where not given
+    #[arg(long, value_name = "ELEMENTS")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub b_step: Option<u64>,
+    /// Elements from one C of a batch, and one residual, to the next; without gaps where not given
+    #[arg(long, value_name = "ELEMENTS")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub c_step: Option<u64>,
 }
 
 fn is_default<T: Default + PartialEq>(x: &T) -> bool {
@@ -158,7 +174,7 @@ pub(super) struct Class {
     pub(super) batched: bool,
 }
 
-/// A matrix in memory: rows of `cols` elements, `stride` apart, `batch` of them.
+/// Matrices in memory: rows of `cols` elements, `stride` apart, and `batch` of these, `step` apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Matrix {
     pub(super) name: &'static str,
@@ -167,18 +183,21 @@ pub(super) struct Matrix {
     pub(super) cols: u64,
     pub(super) stride: u64,
     pub(super) batch: u64,
+    pub(super) step: u64,
 }
 
 impl Matrix {
-    /// As a tensor: the padding of strided rows is part of it.
+    /// As a tensor: the padding of rows, and what is between matrices, is part of it.
     pub(super) fn spec(&self, batched: bool) -> TensorSpec {
-        let matrix = [self.rows as usize, self.stride as usize];
+        let [batch, rows, stride, step] =
+            [self.batch, self.rows, self.stride, self.step].map(|n| n as usize);
         TensorSpec {
             name: self.name,
             dtype: self.dtype,
             shape: match batched {
-                true => [&[self.batch as usize], &matrix[..]].concat(),
-                false => matrix.to_vec(),
+                true if step == rows * stride => vec![batch, rows, stride],
+                true => vec![batch, step],
+                false => vec![rows, stride],
             },
         }
     }
@@ -202,15 +221,22 @@ impl Matrix {
                 self.cols, self.stride
             ));
         }
+        let rows = self.rows.saturating_mul(self.stride);
+        if self.batch > 1 && (self.step < rows || !(self.step * size).is_multiple_of(16)) {
+            return refuse(format!(
+                "the matrices of a batch lie apart and start on 16 bytes: those of {name} are {rows} elements \
+                 of {dtype} long and {} apart, and that must be no less and a multiple of {unit}",
+                self.step
+            ));
+        }
         let bytes = (self.batch.max(1))
-            .checked_mul(self.rows.max(1))
-            .and_then(|n| n.checked_mul(self.stride.max(1)))
+            .checked_mul(self.step.max(self.stride).max(1))
             .and_then(|n| n.checked_mul(size));
         match bytes {
             Some(n) if n <= MOST_BYTES => Ok(()),
             _ => refuse(format!(
-                "{name} of {} x {} x {} elements is more than the {MOST_BYTES} bytes that a tensor may have",
-                self.batch, self.rows, self.stride
+                "{name} of {} x {} elements is more than the {MOST_BYTES} bytes that a tensor may have",
+                self.batch, self.step
             )),
         }
     }
@@ -241,6 +267,10 @@ impl Problem {
             a_stride: None,
             b_stride: None,
             c_stride: None,
+            residual_stride: None,
+            a_step: None,
+            b_step: None,
+            c_step: None,
         }
     }
 
@@ -281,20 +311,24 @@ impl Problem {
         dtype: DType,
         sides: [u32; 2],
         stride: Option<u64>,
+        step: Option<u64>,
     ) -> Matrix {
         let [rows, cols] = sides.map(u64::from);
+        let stride = stride.unwrap_or(cols);
         Matrix {
             name,
             dtype,
             rows,
             cols,
-            stride: stride.unwrap_or(cols),
+            stride,
             batch: self.batches(),
+            step: step.unwrap_or(rows.saturating_mul(stride)),
         }
     }
 
     pub(super) fn a(&self) -> Matrix {
-        self.matrix("a", self.dtype.dtype(), [self.m, self.k], self.a_stride)
+        let sides = [self.m, self.k];
+        self.matrix("a", self.dtype.dtype(), sides, self.a_stride, self.a_step)
     }
 
     pub(super) fn b(&self) -> Matrix {
@@ -302,11 +336,17 @@ impl Problem {
             Layout::Nk => [self.n, self.k],
             Layout::Kn => [self.k, self.n],
         };
-        self.matrix("b", self.dtype.other(), sides, self.b_stride)
+        self.matrix("b", self.dtype.other(), sides, self.b_stride, self.b_step)
     }
 
     pub(super) fn c(&self) -> Matrix {
-        self.matrix("c", self.out().dtype(), [self.m, self.n], self.c_stride)
+        let sides = [self.m, self.n];
+        self.matrix("c", self.out().dtype(), sides, self.c_stride, self.c_step)
+    }
+
+    pub(super) fn residual(&self) -> Matrix {
+        let (sides, stride) = ([self.m, self.n], self.residual_stride.or(self.c_stride));
+        self.matrix("residual", self.out().dtype(), sides, stride, self.c_step)
     }
 
     /// Refuses what no form serves.
@@ -341,7 +381,11 @@ impl Problem {
         }
         self.a().check("a-stride")?;
         self.b().check("b-stride")?;
-        self.c().check("c-stride")
+        self.c().check("c-stride")?;
+        match self.residual {
+            true => self.residual().check("residual-stride"),
+            false => Ok(()),
+        }
     }
 
     /// What goes in, in the order of a plan's inputs.
@@ -357,11 +401,7 @@ impl Problem {
             all.push(vector("bias", self.out().dtype(), self.n));
         }
         if self.residual {
-            let residual = Matrix {
-                name: "residual",
-                ..self.c()
-            };
-            all.push(residual.spec(batched));
+            all.push(self.residual().spec(batched));
         }
         if self.scales {
             all.extend(["scale_a", "scale_b"].map(|name| vector(name, DType::F32, 1)));

@@ -41,13 +41,15 @@ pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<(f64, f64)> {
     let scales = ["scale_a", "scale_b"].map(|name| read(name).map_or(1.0, |x| x[0]));
     let scale = f64::from(p.scale.unwrap_or(1.0)) * scales[0] * scales[1];
     let [m, n, k] = [p.m, p.n, p.k].map(|x| x as usize);
-    let [lda, ldb, ldc] = [p.a(), p.b(), p.c()].map(|x| x.stride as usize);
-    let (rows_of_b, out) = (p.b().rows as usize, p.c().dtype);
+    let [lda, ldb, ldc, ldr] = [p.a(), p.b(), p.c(), p.residual()].map(|x| x.stride as usize);
+    let [a_step, b_step, c_step, r_step] =
+        [p.a(), p.b(), p.c(), p.residual()].map(|x| x.step as usize);
+    let out = p.c().dtype;
     let batches = p.batches() as usize;
     let every = (batches * m * n * k) >> 30 | 1;
-    let mut all = Vec::with_capacity(batches * m * ldc);
+    let mut all = Vec::with_capacity(batches * c_step);
     for z in 0..batches {
-        let b = &b[z * rows_of_b * ldb..];
+        let b = &b[z * b_step..];
         // B with the elements of a sum side by side.
         let turned: Vec<f64>;
         let (b, ldb) = match p.layout {
@@ -66,20 +68,21 @@ pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<(f64, f64)> {
                 all.extend((n..ldc).map(|_| UNTOUCHED));
                 continue;
             }
-            let x = &a[row * lda..][..k];
+            let x = &a[z * a_step + i * lda..][..k];
             for j in 0..n {
                 let (sum, size) = dot(x, &b[j * ldb..][..k]);
                 let add = bias.as_ref().map_or(0.0, |bias| bias[j]);
                 let y = scale * sum + add;
                 let e = unit(p) * scale.abs() * size + 2f64.powi(-22) * (y.abs() + add.abs());
                 let activation = p.activation;
-                let more = residual.as_ref().map_or(0.0, |r| r[row * ldc + j]);
+                let more = residual.as_ref().map_or(0.0, |r| r[z * r_step + i * ldr + j]);
                 let value = activation.value(y) + more;
                 let error = activation.error(y, e) + 2f64.powi(-23) * value.abs();
                 all.push(bounded(out, value, error));
             }
             all.extend((n..ldc).map(|_| UNTOUCHED));
         }
+        all.resize((z + 1) * c_step, UNTOUCHED);
     }
     all
 }

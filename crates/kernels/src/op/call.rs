@@ -15,6 +15,8 @@ pub enum Value {
     Number(f64),
     /// An integer.
     Integer(i64),
+    /// A word.
+    Text(String),
 }
 
 impl From<TensorView> for Value {
@@ -32,6 +34,12 @@ impl From<f64> for Value {
 impl From<i64> for Value {
     fn from(n: i64) -> Self {
         Value::Integer(n)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(word: &str) -> Self {
+        Value::Text(word.into())
     }
 }
 
@@ -93,10 +101,13 @@ impl<'a> Call<'a> {
 
     fn fits(&self, param: &Param, value: &Value) -> Result<(), FamilyError> {
         let fits = match value {
-            Value::None => param.default.is_some() && param.kind == Kind::Tensor,
+            Value::None => {
+                param.default.is_some() && matches!(param.kind, Kind::Tensor | Kind::Type)
+            }
             Value::Tensor(_) => param.kind == Kind::Tensor,
             Value::Number(_) => param.kind == Kind::Number,
             Value::Integer(_) => param.kind == Kind::Integer,
+            Value::Text(_) => matches!(param.kind, Kind::Text | Kind::Type),
         };
         if fits {
             return Ok(());
@@ -105,12 +116,15 @@ impl<'a> Call<'a> {
             Kind::Tensor => "a tensor",
             Kind::Number => "a number",
             Kind::Integer => "an integer",
+            Kind::Text => "a word",
+            Kind::Type => "the name of an element type",
         };
         let given = match value {
             Value::None => "nothing".into(),
             Value::Tensor(view) => format!("a tensor ({view})"),
             Value::Number(x) => x.to_string(),
             Value::Integer(n) => n.to_string(),
+            Value::Text(word) => format!("{word:?}"),
         };
         self.refuse(format!("{} is {wanted}, not {given}", param.name))
     }
@@ -183,6 +197,14 @@ impl<'a> Call<'a> {
         match self.value(name) {
             Some(&Value::Integer(n)) => Ok(n),
             _ => self.refuse(format!("{name} is an integer, and none was given")),
+        }
+    }
+
+    /// A word.
+    pub fn text(&self, name: &str) -> Result<&'a str, FamilyError> {
+        match self.value(name) {
+            Some(Value::Text(word)) => Ok(word),
+            _ => self.refuse(format!("{name} is a word, and none was given")),
         }
     }
 

@@ -55,6 +55,10 @@ pub enum Kind {
     Number,
     /// An integer.
     Integer,
+    /// A word.
+    Text,
+    /// The name of an element type.
+    Type,
 }
 
 /// The value of a parameter that a call does not give.
@@ -67,6 +71,8 @@ pub enum Default {
     Number(f64),
     /// An integer.
     Integer(i64),
+    /// A word.
+    Text(&'static str),
 }
 
 impl Default {
@@ -76,6 +82,7 @@ impl Default {
             Default::Nothing => Value::None,
             Default::Number(x) => Value::Number(x),
             Default::Integer(n) => Value::Integer(n),
+            Default::Text(word) => Value::Text(word.into()),
         }
     }
 
@@ -85,6 +92,7 @@ impl Default {
             Default::Nothing => "None".into(),
             Default::Number(x) => format!("{x:?}"),
             Default::Integer(n) => n.to_string(),
+            Default::Text(word) => format!("{word:?}"),
         }
     }
 }
@@ -130,6 +138,26 @@ impl Param {
         }
     }
 
+    /// A word, and what it is unless a call says otherwise.
+    pub const fn text(name: &'static str, default: &'static str, about: &'static str) -> Self {
+        Self {
+            name,
+            kind: Kind::Text,
+            about,
+            default: Some(Default::Text(default)),
+        }
+    }
+
+    /// An element type that a call may leave out.
+    pub const fn element_type(name: &'static str, about: &'static str) -> Self {
+        Self {
+            name,
+            kind: Kind::Type,
+            about,
+            default: Some(Default::Nothing),
+        }
+    }
+
     /// May a call leave it out?
     pub const fn is_optional(&self) -> bool {
         self.default.is_some()
@@ -141,6 +169,8 @@ impl Param {
             (Kind::Tensor, Some(_)) => "Tensor?",
             (Kind::Number, _) => "float",
             (Kind::Integer, _) => "int",
+            (Kind::Text, _) => "str",
+            (Kind::Type, _) => "str?",
         };
         match self.default {
             None => format!("{ty} {}", self.name),
@@ -158,6 +188,9 @@ pub struct Output {
     pub sides: &'static [Side],
     /// The parameter whose element type it has.
     pub dtype_of: &'static str,
+    /// The parameter that may name another; where there is one and a call does
+    /// not give it, the type is bf16 for one of 8 bits.
+    pub dtype_by: Option<&'static str>,
 }
 
 /// One or more sides of an output, each that of a parameter.
@@ -170,6 +203,8 @@ pub enum Side {
     Leading(&'static str),
     /// One of them.
     At(&'static str, usize),
+    /// The last.
+    Last(&'static str),
 }
 
 impl Signature {
@@ -226,9 +261,20 @@ impl Signature {
                     shape.extend(&all[..all.len().saturating_sub(1)]);
                 }
                 Side::At(of, i) => shape.extend(view(of)?.shape.get(i)),
+                Side::Last(of) => shape.extend(view(of)?.shape.last()),
             }
         }
-        Ok((view(output.dtype_of)?.dtype, shape))
+        let named = output.dtype_by.and_then(|by| self.position(by));
+        let dtype = match named.and_then(|i| args.get(i)) {
+            Some(Value::Text(name)) => DType::of_name(name).ok_or_else(|| {
+                FamilyError::Problem(format!("{}: there is no element type {name:?}", self.name))
+            })?,
+            _ => match view(output.dtype_of)?.dtype {
+                DType::E4m3 | DType::E5m2 if output.dtype_by.is_some() => DType::Bf16,
+                same => same,
+            },
+        };
+        Ok((dtype, shape))
     }
 }
 
@@ -246,6 +292,9 @@ mod tests {
                 "softmax(Tensor x, int dim=-1) -> Tensor",
                 "layer_norm(Tensor x, Tensor? weight=None, Tensor? bias=None, float eps=1e-5) -> Tensor",
                 "rms_norm(Tensor x, Tensor? weight=None, float eps=1e-6) -> Tensor",
+                "matmul(Tensor a, Tensor b, Tensor? scale_a=None, Tensor? scale_b=None, str? out_dtype=None) -> Tensor",
+                "linear(Tensor x, Tensor weight, Tensor? bias=None, str activation=\"none\", Tensor? residual=None, \
+                 Tensor? scale_x=None, Tensor? scale_weight=None, str? out_dtype=None) -> Tensor",
             ]
         );
     }

@@ -37,6 +37,31 @@ impl TensorView {
         }
     }
 
+    /// Does its last dimension but one lie side by side, and not the last? So lies
+    /// the transpose of a matrix.
+    pub fn is_turned(&self) -> bool {
+        match (&self.shape[..], &self.strides[..]) {
+            (&[.., rows, cols], &[.., down, along]) => {
+                rows > 1 && cols > 1 && down == 1 && along != 1
+            }
+            _ => false,
+        }
+    }
+
+    /// Without gaps and without an address, turned where it was.
+    pub fn packed(&self) -> Self {
+        let mut shape = self.shape.clone();
+        let n = shape.len();
+        if !self.is_turned() {
+            return Self::dense(self.dtype, &shape, 0);
+        }
+        shape.swap(n - 1, n - 2);
+        let mut view = Self::dense(self.dtype, &shape, 0);
+        view.shape.swap(n - 1, n - 2);
+        view.strides.swap(n - 1, n - 2);
+        view
+    }
+
     /// How many elements.
     pub fn elements(&self) -> u64 {
         self.shape.iter().fold(1, |n: u64, &x| n.saturating_mul(x))

@@ -24,6 +24,7 @@ pub(super) fn signature<K: RowOp>() -> Signature {
             name: "y",
             sides: &[Side::All("x")],
             dtype_of: "x",
+            dtype_by: None,
         }],
         example: K::EXAMPLE,
     }

@@ -93,6 +93,11 @@ fn key(call: &Call) -> Vec<u64> {
             Value::Tensor(view) => push(&mut key, view),
             Value::Number(x) => key.extend([2, x.to_bits()]),
             Value::Integer(n) => key.extend([3, *n as u64]),
+            Value::Text(word) => {
+                let bytes = word.as_bytes().chunks(8);
+                key.extend([4, word.len() as u64]);
+                key.extend(bytes.map(|b| b.iter().fold(0, |n, &x| n << 8 | u64::from(x))));
+            }
         }
     }
     for view in &call.outs {

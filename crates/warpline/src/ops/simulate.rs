@@ -12,8 +12,8 @@ use warpline_kernels::{AnyWork, HostTensor, TensorSpec};
 
 impl Call {
     /// Runs the op on the CPU simulator: the bytes of every input that is
-    /// given, in the order of the parameters, dense and little-endian; gives
-    /// the bytes of every output.
+    /// given, in the order of the parameters, without gaps and little-endian;
+    /// gives the bytes of every output.
     ///
     /// Work that would take longer than [`estimate::UNASKED_SECONDS`] is
     /// refused unless `options.simulate` is set.
@@ -82,7 +82,8 @@ impl Call {
     }
 
     fn is_dense(&self, name: &str, view: &TensorView) -> Result<(), Error> {
-        if *view == TensorView::dense(view.dtype, &view.shape, view.address) {
+        let address = view.address;
+        if *view == (TensorView { address, ..view.packed() }) {
             return Ok(());
         }
         self.refuse(format!(

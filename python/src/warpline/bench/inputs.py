@@ -74,9 +74,12 @@ def _plain(spec: TensorSpec, generator: torch.Generator) -> torch.Tensor:
     import torch
 
     dtype, device = torch_dtype(spec.dtype), generator.device
-    if not dtype.is_floating_point:
-        return torch.zeros(spec.shape, dtype=dtype, device=device)
-    return torch.randn(spec.shape, device=device, generator=generator).to(dtype)
+    shape = (*spec.shape[:-2], spec.shape[-1], spec.shape[-2]) if spec.turned else spec.shape
+    if dtype.is_floating_point:
+        made = torch.randn(shape, device=device, generator=generator).to(dtype)
+    else:
+        made = torch.zeros(shape, dtype=dtype, device=device)
+    return made.mT if spec.turned else made
 
 
 def small(problem: Problem) -> Problem:

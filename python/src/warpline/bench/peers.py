@@ -130,6 +130,19 @@ def row_op(name: str) -> Op:
     )
 
 
+def product(name: str, split: tuple[str, ...]) -> Op:
+    """An op that multiplies matrices: torch's own is cuBLAS's."""
+    return Op(
+        reference=later("torch_products", f"{name}_reference"),
+        split=split,
+        peers=(
+            eager("torch_products", name),
+            compiled("torch_products", name),
+        ),
+        draw={scale: later("torch_products", "one") for scale in ("scale_a", "scale_b", "scale_x", "scale_weight")},
+    )
+
+
 #: Every op that has peers.
 OPS: dict[str, Op] = {
     "add": Op(
@@ -144,4 +157,6 @@ OPS: dict[str, Op] = {
     "softmax": row_op("softmax"),
     "layer_norm": row_op("layer_norm"),
     "rms_norm": row_op("rms_norm"),
+    "matmul": product("matmul", ("a",)),
+    "linear": product("linear", ("x", "residual")),
 }

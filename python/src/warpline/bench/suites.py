@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .._host import turned
 from . import Refusal
 from .machine import native
 
@@ -24,6 +25,8 @@ class TensorSpec:
 
     dtype: str
     shape: tuple[int, ...]
+    #: Does it lie as the transpose of a dense one, in its last two dimensions?
+    turned: bool = False
 
 
 @dataclass(frozen=True)
@@ -125,7 +128,10 @@ def _problem(entry: dict[str, Any], common: frozenset[str]) -> Problem:
 
 def _arg(entry: dict[str, Any]) -> Arg:
     spec = entry.get("tensor")
-    tensor = TensorSpec(spec["dtype"], tuple(spec["shape"])) if spec else None
+    tensor = None
+    if spec:
+        shape, strides = tuple(spec["shape"]), spec.get("strides")
+        tensor = TensorSpec(spec["dtype"], shape, bool(strides) and turned(shape, strides))
     return Arg(entry["name"], tensor, entry.get("value"))
 
 
