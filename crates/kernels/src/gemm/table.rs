@@ -112,7 +112,7 @@ pub(super) fn gemm() -> Cases {
     add(bare(256, 264, 136), big(Form::Cooperative, 128, 256, 2, 4));
     add(bare(256, 264, 136), big(Form::Cooperative, 192, 160, 3, 4));
     add(bare(256, 264, 136), big(Form::Cooperative, 256, 128, 2, 4));
-    add(bare(256, 264, 136), big(Form::Storer, 128, 256, 2, 3));
+    add(bare(256, 264, 136), big(Form::Storer, 128, 192, 2, 4));
     add(bare(256, 264, 136), big(Form::DoubleBuffer, 128, 256, 2, 4));
     // Sums that several CTAs make.
     for (ctas, [m, n, k]) in [

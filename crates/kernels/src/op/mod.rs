@@ -131,3 +131,24 @@ pub struct Measured {
     /// The work behind it: problem and cost.
     pub work: Box<dyn AnyWork>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_measured_is_asked_by_its_arguments() {
+        for family in crate::registry() {
+            let op = &family.ops()[0];
+            for measured in family.calls(&Target::SM_90A).unwrap() {
+                let (args, outputs) = (&measured.args, &op.signature.outputs);
+                let expected = op.signature.expected(&outputs[0], args).unwrap();
+                let out = TensorView::dense(expected.0, &expected.1, 0);
+                let solved = op.solve(args, &[out], &Target::SM_90A);
+                let work = solved.unwrap().unwrap();
+                assert_eq!(work.problem(), measured.work.problem());
+                assert_eq!(work.config(), measured.work.config());
+            }
+        }
+    }
+}
