@@ -11,7 +11,7 @@
 
 use clap::Args;
 use half::bf16;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::process::ExitCode;
 use warpline_ir::build::*;
 use warpline_ir::{BuildErrors, DType, Kernel, Target, TensorMapDecl, Type};
@@ -52,7 +52,7 @@ struct Choice {
 }
 
 /// A complete config.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Config {
     bn: u32,
     stages: u32,

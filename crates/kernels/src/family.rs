@@ -7,8 +7,10 @@ use crate::error::FamilyError;
 use crate::op::{AnyOp, Measured, Op};
 use crate::plan::Plan;
 use crate::tensor::{HostTensor, TensorSpec};
+use crate::tunable::{Bucket, Tunable};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::fmt::Debug;
 use warpline_ir::Target;
 
@@ -40,8 +42,8 @@ pub trait Family: Send + Sync + 'static {
     type Problem: Args + Serialize + Clone + Debug + Send + Sync;
     /// What the caller fixes of the config; the rest is chosen.
     type Choice: Args + Serialize + Clone + Debug + Default + Send + Sync;
-    /// A complete config.
-    type Config: Serialize + Clone + Debug + PartialEq + Send + Sync;
+    /// A complete config; read back where a tuner has written it down.
+    type Config: Serialize + DeserializeOwned + Clone + Debug + PartialEq + Send + Sync;
 
     /// The family's name: `vector-add`.
     const NAME: &'static str;
@@ -83,6 +85,44 @@ pub trait Family: Send + Sync + 'static {
     /// The small problem that a large one repeats, for inputs that take long
     /// to draw and outputs that take long to compare; none where there is no such.
     fn period(_: &Self::Problem) -> Option<Period<Self::Problem>> {
+        None
+    }
+    /// What decides which configs are good beside the extents, as JSON: types,
+    /// layouts, alignment. The whole problem, unless [`bucket`](Self::bucket) covers the rest.
+    fn class(problem: &Self::Problem) -> serde_json::Value {
+        json(problem)
+    }
+    /// Which problems of the class share a tuned config, and by what rule.
+    fn bucket(_: &Self::Problem) -> Bucket {
+        Bucket::exact()
+    }
+    /// The config of another problem of the bucket, for this one: what follows
+    /// from extents, as a grid does, is settled anew, and the rest is judged
+    /// again. A family whose buckets hold more than one problem says how.
+    fn fit(
+        problem: &Self::Problem,
+        choice: &Self::Choice,
+        config: &Self::Config,
+        target: &Target,
+    ) -> Result<Self::Config, FamilyError> {
+        let known = Self::candidates(problem, target).contains(config)
+            || Self::config(problem, choice, target)? == *config;
+        match known {
+            true => Ok(config.clone()),
+            false => Err(FamilyError::Config(format!(
+                "{} has no candidate {} for this problem",
+                Self::NAME,
+                json(config)
+            ))),
+        }
+    }
+    /// Does a config give the same bits in every run?
+    fn is_deterministic(_: &Self::Config) -> bool {
+        true
+    }
+    /// Seconds that a config takes by the family's model; none where there is
+    /// no model, and the order of the candidates ranks them.
+    fn estimate(_: &Self::Problem, _: &Self::Config, _: &Target) -> Option<f64> {
         None
     }
     /// The functions that it serves: in Python, in torch, from Rust. Its
@@ -179,6 +219,10 @@ pub trait AnyWork: Send + Sync {
     fn period(&self) -> Option<Period<Box<dyn AnyWork>>> {
         None
     }
+    /// What a tuner needs to know of it; none of work that is not a family's.
+    fn tunable(&self) -> Option<&dyn Tunable> {
+        None
+    }
 }
 
 /// A problem of a family, and the config to solve it with.
@@ -186,6 +230,8 @@ pub trait AnyWork: Send + Sync {
 pub struct Work<F: Family> {
     /// What is asked.
     pub problem: F::Problem,
+    /// What the caller fixed of the config.
+    pub choice: F::Choice,
     /// How it is solved.
     pub config: F::Config,
 }
@@ -199,12 +245,16 @@ impl<F: Family> Work<F> {
     ) -> Result<Self, FamilyError> {
         F::check(&problem)?;
         let config = F::config(&problem, choice, target)?;
-        Ok(Self { problem, config })
+        Ok(Self {
+            problem,
+            choice: choice.clone(),
+            config,
+        })
     }
 }
 
 /// A plain struct as JSON; a struct of numbers and names always has one.
-fn json(x: &impl Serialize) -> serde_json::Value {
+pub(crate) fn json(x: &impl Serialize) -> serde_json::Value {
     serde_json::to_value(x).unwrap_or(serde_json::Value::Null)
 }
 
@@ -235,11 +285,18 @@ impl<F: Family> AnyWork for Work<F> {
     }
     fn period(&self) -> Option<Period<Box<dyn AnyWork>>> {
         let Period { problem, inputs } = F::period(&self.problem)?;
-        let config = self.config.clone();
+        let small = Self {
+            problem,
+            choice: self.choice.clone(),
+            config: self.config.clone(),
+        };
         Some(Period {
-            problem: Box::new(Self { problem, config }),
+            problem: Box::new(small),
             inputs,
         })
+    }
+    fn tunable(&self) -> Option<&dyn Tunable> {
+        Some(self)
     }
 }
 
@@ -320,8 +377,12 @@ impl<F: Family> AnyFamily for F {
         F::check(&problem)?;
         let fixed = json(&choice);
         let work = |config| {
-            let problem = problem.clone();
-            Box::new(Work::<F> { problem, config }) as Box<dyn AnyWork>
+            let (problem, choice) = (problem.clone(), choice.clone());
+            Box::new(Work::<F> {
+                problem,
+                choice,
+                config,
+            }) as Box<dyn AnyWork>
         };
         Ok(F::candidates(&problem, target)
             .into_iter()
@@ -376,7 +437,7 @@ fn asked<F: Family>(m: &ArgMatches, place: Place) -> Result<(F::Problem, F::Choi
 }
 
 /// Does a config have every value that a choice fixes?
-fn agrees(config: &serde_json::Value, choice: &serde_json::Value) -> bool {
+pub(crate) fn agrees(config: &serde_json::Value, choice: &serde_json::Value) -> bool {
     let mut fixed = (choice.as_object().into_iter().flatten()).filter(|(_, v)| !v.is_null());
     fixed.all(|(name, value)| config.get(name).is_none_or(|has| has == value))
 }

@@ -19,6 +19,7 @@ pub mod rows;
 pub mod shipped;
 pub mod softmax;
 pub mod tensor;
+pub mod tunable;
 pub mod vector_add;
 
 pub use error::FamilyError;
@@ -28,6 +29,7 @@ pub use op::{AnyOp, Op, ops};
 pub use plan::{Bound, Buffer, Plan, PlanArg, Step};
 pub use program::{Program, Proof};
 pub use tensor::{HostTensor, TensorSpec, UNTOUCHED};
+pub use tunable::{Bucket, Tunable};
 
 /// Every family that ships with Warpline.
 pub fn registry() -> Vec<&'static dyn AnyFamily> {

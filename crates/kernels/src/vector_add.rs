@@ -9,9 +9,11 @@ use crate::op::{Call, Op, Output, Param, Side, Signature, TensorView};
 use crate::plan::{Buffer, Plan, PlanArg, Step};
 use crate::program::Program;
 use crate::tensor::{HostTensor, TensorSpec};
+use crate::tunable::{Bucket, doubling};
 use clap::{Args, ValueEnum};
 use half::{bf16, f16};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use std::ops::Add;
 use warpline_ir::build::*;
 use warpline_ir::{Bf16x2, BuildErrors, Element, F16x2, Kernel, Scalar, Target, Type};
@@ -32,7 +34,7 @@ pub struct Problem {
 }
 
 /// The structure of the program.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {
     /// Every thread loads, adds and stores
@@ -73,7 +75,7 @@ pub struct Choice {
 }
 
 /// A complete config.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Config {
     /// The structure of the program.
     pub form: Form,
@@ -348,6 +350,34 @@ impl Family for VectorAdd {
             dtype: Float::F32,
         };
         vec![("memory", problem)]
+    }
+
+    fn class(p: &Problem) -> Value {
+        json!({ "dtype": p.dtype })
+    }
+
+    fn bucket(p: &Problem) -> Bucket {
+        Bucket {
+            extents: json!({ "n": doubling(p.n) }),
+            rule: "vectors up to the same power of two: length changes how many tiles there are, \
+                   and nothing of a tile",
+        }
+    }
+
+    fn fit(
+        p: &Problem,
+        choice: &Choice,
+        c: &Config,
+        target: &Target,
+    ) -> Result<Config, FamilyError> {
+        let again = Choice {
+            form: Some(c.form),
+            stages: c.form.has_rings().then_some(c.stages),
+            tile: Some(c.tile),
+            warps: Some(c.warps),
+            ctas: choice.ctas,
+        };
+        Self::config(p, &again, target)
     }
 
     fn ops() -> Vec<Op<Self>> {

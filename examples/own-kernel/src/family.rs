@@ -2,7 +2,7 @@
 
 use crate::kernel::{TILE, scale};
 use clap::{Args, ValueEnum};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use warpline_ir::{DType, Target, Type};
 use warpline_kernels::numbers::{Random, half_ulp};
 use warpline_kernels::{
@@ -24,7 +24,7 @@ pub(crate) struct Problem {
 }
 
 /// With the bug or without it.
-#[derive(Clone, Copy, PartialEq, Debug, ValueEnum, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Form {
     /// A slot is given back while a copy still reads it
@@ -45,7 +45,7 @@ pub(crate) struct Choice {
 }
 
 /// A complete config.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Config {
     pub(crate) form: Form,
     pub(crate) stages: u32,

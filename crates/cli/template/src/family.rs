@@ -2,7 +2,7 @@
 
 use crate::kernel::{TILE, scale_bias_relu};
 use clap::Args;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use warpline_ir::{DType, Target, Type};
 use warpline_kernels::numbers::{Random, half_ulp};
 use warpline_kernels::{
@@ -41,7 +41,7 @@ pub(crate) struct Choice {
 }
 
 /// A complete config.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Config {
     pub(crate) stages: u32,
     pub(crate) ctas: u32,

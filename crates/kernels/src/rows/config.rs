@@ -5,11 +5,11 @@ use super::problem::Shape;
 use super::rule::{MOST_THREADS, Room};
 use crate::error::FamilyError;
 use clap::{Args, ValueEnum};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use warpline_ir::Target;
 
 /// The structure of the program.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, ValueEnum, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {
     /// Every thread loads its part of a row from global memory into registers
@@ -46,7 +46,7 @@ impl Form {
 }
 
 /// Where the weights that every row meets stay from row to row.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, ValueEnum, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Weights {
     /// In the registers of the threads that need them
@@ -105,7 +105,7 @@ impl Choice {
 }
 
 /// A complete config.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Config {
     /// The structure of the program.
     pub form: Form,
@@ -240,6 +240,20 @@ impl Config {
             None => room.ctas(&config),
         };
         Ok(config)
+    }
+
+    /// All of it as the caller's choice, but for the grid, which follows the number of rows.
+    pub(super) fn as_choice(&self, ctas: Option<u32>) -> Choice {
+        Choice {
+            form: Some(self.form),
+            threads: Some(self.threads),
+            block: Some(self.block),
+            stages: (self.form.has_ring()).then_some(self.stages),
+            cluster: Some(self.cluster),
+            weights: Some(self.weights),
+            vectors: Some(self.vectors),
+            ctas,
+        }
     }
 
     /// Refuses what the forms cannot be built with.

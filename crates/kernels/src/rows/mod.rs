@@ -41,7 +41,9 @@ use crate::op::Op;
 use crate::plan::{Buffer, Plan, PlanArg, Step};
 use crate::program::Program;
 use crate::tensor::{HostTensor, TensorSpec};
+use crate::tunable::{Bucket, doubling};
 use half::{bf16, f16};
+use serde_json::{Value, json};
 use std::marker::PhantomData;
 use warpline_ir::{Target, Type};
 
@@ -188,6 +190,31 @@ impl<K: RowOp> Family for Rows<K> {
             }
         }
         problems
+    }
+
+    fn class(p: &Self::Problem) -> Value {
+        json!({
+            "dtype": p.dtype,
+            "vectors": K::vectors(&p.options),
+            "aligned": p.shape().is_ok_and(|shape| shape.aligned()),
+        })
+    }
+
+    fn bucket(p: &Self::Problem) -> Bucket {
+        Bucket {
+            extents: json!({ "cols": p.cols, "rows": doubling(p.rows) }),
+            rule: "rows of exactly this length, whose number is up to the same power of two: length \
+                   decides how a row is dealt to threads, the number only how often that is done",
+        }
+    }
+
+    fn fit(
+        p: &Self::Problem,
+        choice: &Choice,
+        config: &Config,
+        target: &Target,
+    ) -> Result<Config, FamilyError> {
+        Self::config(p, &config.as_choice(choice.ctas), target)
     }
 
     fn ops() -> Vec<Op<Self>> {

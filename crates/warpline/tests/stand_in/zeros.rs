@@ -1,7 +1,7 @@
 //! A family of one kernel, which the stand-in runs as well as any.
 
 use clap::Args;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use warpline::kernels::{
     Case, Cost, Family, FamilyError, HostTensor, Place, Plan, Step, TensorSpec, Work,
 };
@@ -12,7 +12,7 @@ use warpline_ir::{DType, Kernel, Target};
 /// Fills a vector with zeros.
 pub(crate) struct Zeros;
 
-#[derive(Clone, PartialEq, Debug, Default, Args, Serialize)]
+#[derive(Clone, PartialEq, Debug, Default, Args, Serialize, Deserialize)]
 pub(crate) struct Form {
     /// Has the kernel `setmaxnreg` in it?
     #[arg(long)]
