@@ -127,6 +127,26 @@ pub enum Error {
         /// Bytes there are.
         available: u64,
     },
+    /// Work of which no config could be tuned.
+    #[error("{family} could not be tuned: {why}")]
+    NotTuned {
+        /// The family.
+        family: &'static str,
+        /// Why not.
+        why: String,
+    },
+    /// Tuning launches and compiles, which would spoil a capture.
+    #[error(
+        "{op} cannot be tuned while a stream is captured, as tuning compiles, launches and waits: \
+         tune it before the capture, and the captured call takes the winner"
+    )]
+    TuneInCapture {
+        /// The op.
+        op: &'static str,
+    },
+    /// The folder or a file of tuned configs cannot be used as was asked.
+    #[error("{0}")]
+    Cache(String),
     /// Grid or arguments that the kernel does not take.
     #[error("kernel {kernel} cannot be launched: {why}")]
     Launch {
@@ -160,6 +180,9 @@ impl Error {
             Error::NoGpu => "no-gpu",
             Error::TooLong { .. } => "too-long",
             Error::HostMemory { .. } => "host-memory",
+            Error::NotTuned { .. } => "not-tuned",
+            Error::TuneInCapture { .. } => "tune-in-capture",
+            Error::Cache(_) => "cache",
             Error::Launch { .. } => "bad-launch",
         }
     }
@@ -184,6 +207,7 @@ impl Error {
             | Error::NoGpu
             | Error::TooLong { .. }
             | Error::HostMemory { .. }
+            | Error::Cache(_)
             | Error::Family(FamilyError::Problem(_) | FamilyError::Config(_)) => 2,
             Error::Family(_)
             | Error::Refused(_)
@@ -192,6 +216,8 @@ impl Error {
             | Error::NotAsWritten { .. }
             | Error::Capture { .. }
             | Error::WorkspaceInCapture { .. }
+            | Error::NotTuned { .. }
+            | Error::TuneInCapture { .. }
             | Error::Launch { .. } => 1,
             Error::Contender { error, .. } => error.exit_code(),
             Error::Fault(e) if e.kind == FaultKind::Launch => 1,

@@ -34,6 +34,7 @@
 //! | [`mod@compare`] | what came out against the reference |
 //! | [`outcome`] | what a run gives: comparison, times, rates, counters |
 //! | [`mod@bench`] | contenders against each other and against the limit, in one run |
+//! | [`mod@tune`] | which config is fastest here: raced, remembered, looked up |
 //! | [`child`] | this program once more, for what may hang |
 //! | [`estimate`] | how long the simulator will take, and what it needs |
 
@@ -49,6 +50,7 @@ pub mod ops;
 pub mod outcome;
 pub mod prepare;
 pub mod run;
+pub mod tune;
 
 pub use compare::{Comparison, Worst};
 pub use device::{Device, DeviceInfo, devices};
@@ -57,6 +59,7 @@ pub use gpu::{BuildTimes, Flush, Launches, LoadOptions, Origin, Ready};
 pub use outcome::{KernelRun, Outcome, Times};
 pub use prepare::{Prepared, PreparedStep, prepare};
 pub use run::{Build, Phase, Progress, RunOptions, run, watch};
+pub use tune::{TuneOptions, Tuned, tune};
 pub use warpline_cpu::Timing;
 pub use warpline_cuda as cuda;
 pub use warpline_ir::DType;

@@ -3,6 +3,7 @@
 use super::data::Data;
 use crate::error::Error;
 use crate::gpu::{Launches, Ready};
+use std::sync::Arc;
 use warpline_cuda::{Buffer, Stream};
 use warpline_kernels::{AnyWork, Cost};
 
@@ -22,7 +23,7 @@ pub(crate) struct Planned {
     cost: Cost,
     launches: Launches,
     /// Used by kernels; kept as long as they may run.
-    _workspace: Buffer,
+    _workspace: Arc<Buffer>,
 }
 
 impl Planned {
@@ -34,8 +35,28 @@ impl Planned {
         data: &Data,
         stream: &Stream,
     ) -> Result<Self, Error> {
-        let mut workspace = Buffer::alloc(ready.context(), workspace as usize)?;
+        let workspace = Self::workspace(ready, workspace, stream)?;
+        Self::in_workspace(work, ready, workspace, data)
+    }
+
+    /// A workspace, as a plan finds it before its first run.
+    pub(crate) fn workspace(
+        ready: &Ready,
+        bytes: u64,
+        stream: &Stream,
+    ) -> Result<Arc<Buffer>, Error> {
+        let mut workspace = Buffer::alloc(ready.context(), bytes as usize)?;
         workspace.fill(0, stream)?;
+        Ok(Arc::new(workspace))
+    }
+
+    /// The same in a workspace that it shares with its like on other tensors.
+    pub(crate) fn in_workspace(
+        work: &dyn AnyWork,
+        ready: &Ready,
+        workspace: Arc<Buffer>,
+        data: &Data,
+    ) -> Result<Self, Error> {
         Ok(Self {
             name: format!("{} {}", work.family(), work.config()),
             cost: work.cost(),

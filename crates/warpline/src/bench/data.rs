@@ -4,6 +4,7 @@ use super::check::{Check, Expected};
 use crate::compare::POISON;
 use crate::error::Error;
 use crate::estimate;
+use std::sync::Arc;
 use warpline_cuda::{Buffer, Context, CudaError, Stream};
 use warpline_kernels::{AnyWork, Bound, HostTensor, Period, TensorSpec};
 
@@ -14,7 +15,7 @@ const PERIODS: &str = "one period against float64, the others against it bit by 
 pub(crate) struct Data {
     inputs: Vec<Buffer>,
     outputs: Vec<Buffer>,
-    expected: Vec<Expected>,
+    expected: Arc<[Expected]>,
     how: &'static str,
 }
 
@@ -81,9 +82,34 @@ impl Data {
         workspace: u64,
         stream: &Stream,
     ) -> Result<Self, Error> {
-        let context = stream.context();
-        fits(context, work.cost().bytes as u64 + workspace)?;
+        fits(stream.context(), work.cost().bytes as u64 + workspace)?;
         let drawn = Drawn::new(work, seed)?;
+        let expected = drawn.expected.iter().cloned().collect();
+        Self::of(&drawn, expected, stream)
+    }
+
+    /// The same tensors in several places, as many as there is ample memory
+    /// for and at least one: whoever goes from one to the next meets no
+    /// address twice in a row.
+    pub(crate) fn places(
+        work: &dyn AnyWork,
+        seed: u64,
+        workspace: u64,
+        most: u64,
+        stream: &Stream,
+    ) -> Result<Vec<Self>, Error> {
+        let bytes = work.cost().bytes as u64;
+        fits(stream.context(), bytes + workspace)?;
+        let (free, _) = stream.context().memory()?;
+        let ample = (free.saturating_sub(workspace) / 2) / bytes.max(1);
+        let drawn = Drawn::new(work, seed)?;
+        let expected: Arc<[Expected]> = drawn.expected.iter().cloned().collect();
+        (0..ample.clamp(1, most))
+            .map(|_| Self::of(&drawn, expected.clone(), stream))
+            .collect()
+    }
+
+    fn of(drawn: &Drawn, expected: Arc<[Expected]>, stream: &Stream) -> Result<Self, Error> {
         let outputs = drawn.expected.iter().map(|e| e.bytes);
         let inputs = drawn.tensors.iter().zip(&drawn.bytes);
         Ok(Self {
@@ -91,9 +117,9 @@ impl Data {
                 .map(|(t, &bytes)| repeated(&t.data, bytes, stream))
                 .collect::<Result<_, _>>()?,
             outputs: outputs
-                .map(|bytes| Buffer::alloc(context, bytes))
+                .map(|bytes| Buffer::alloc(stream.context(), bytes))
                 .collect::<Result<_, _>>()?,
-            expected: drawn.expected,
+            expected,
             how: drawn.how,
         })
     }

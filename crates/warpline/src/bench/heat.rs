@@ -234,7 +234,11 @@ impl<'a> Track<'a> {
 }
 
 /// Runs a contender on poisoned outputs and compares what comes out.
-fn check(timer: &Timer, contender: &mut Planned, data: &mut Data) -> Result<Check, Error> {
+pub(crate) fn check(
+    timer: &Timer,
+    contender: &mut Planned,
+    data: &mut Data,
+) -> Result<Check, Error> {
     data.poison(&timer.stream)?;
     timer.once(contender)?;
     data.check(&timer.stream)

@@ -33,17 +33,17 @@
 //! | `heat` | one heat from kernels to rows |
 //! | [`report`] | what comes out |
 
-mod check;
-mod contender;
-mod data;
-mod heat;
+pub(crate) mod check;
+pub(crate) mod contender;
+pub(crate) mod data;
+pub(crate) mod heat;
 pub mod limits;
 pub mod report;
-mod rounds;
+pub(crate) mod rounds;
 pub mod sensors;
 pub mod statistics;
 pub mod suite;
-mod timer;
+pub(crate) mod timer;
 
 pub use report::{BenchReport, HeatReport, Row};
 pub use suite::Heat;

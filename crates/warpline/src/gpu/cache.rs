@@ -5,6 +5,7 @@ use super::kernel::{OnDevice, Took};
 use crate::error::Error;
 use crate::ops::{Plans, Workspaces};
 use crate::prepare::PreparedStep;
+use crate::tune::{Memory, Store};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use warpline_cuda::{Context, CudaError, Driver, JitOptions};
@@ -20,6 +21,8 @@ pub(crate) struct Gpu {
     pub(crate) plans: Plans,
     /// Where ops work that were given no workspace.
     pub(crate) workspaces: Workspaces,
+    /// What is known of tuned configs.
+    pub(crate) tuned: Memory,
 }
 
 /// What a loaded kernel depends on, besides the device. Source lines are left
@@ -50,6 +53,7 @@ impl Gpu {
             kernels: Mutex::default(),
             plans: Plans::default(),
             workspaces: Workspaces::default(),
+            tuned: Memory::new(Store::from_env()),
         });
         tracing::debug!(ordinal, name = gpu.context.device().name, "opened a GPU");
         open.retain(|(n, _)| *n != ordinal);

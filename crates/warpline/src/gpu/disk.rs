@@ -54,7 +54,7 @@ impl Disk {
     /// Where the environment says, or else in the user's cache folder.
     pub(super) fn from_env() -> Self {
         Self {
-            folder: folder(env::var_os(SWITCH), env::var_os(FOLDER)),
+            folder: folder_from_env(),
         }
     }
 
@@ -89,6 +89,12 @@ impl Disk {
     }
 }
 
+/// The folder of the cache: where the environment says, or else the user's;
+/// none where it is off.
+pub(crate) fn folder_from_env() -> Option<PathBuf> {
+    folder(env::var_os(SWITCH), env::var_os(FOLDER))
+}
+
 /// The folder that the values of the two variables ask for.
 fn folder(switch: Option<OsString>, named: Option<OsString>) -> Option<PathBuf> {
     if switch.is_some_and(|v| v == "off") {
@@ -106,8 +112,9 @@ fn passed_over(path: &Path, why: &str) -> Option<Cubin> {
 }
 
 /// Writes a file aside and renames it.
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
     let mut aside = tempfile::Builder::new()
         .prefix(".writing-")

@@ -25,7 +25,7 @@ mod args;
 mod buffers;
 mod cache;
 mod code;
-mod disk;
+pub(crate) mod disk;
 pub mod flush;
 mod kernel;
 pub mod promises;

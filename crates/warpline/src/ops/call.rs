@@ -13,6 +13,8 @@ pub struct Call {
     pub(super) index: usize,
     pub(super) args: Vec<Value>,
     pub(super) outs: Vec<TensorView>,
+    /// Must every run give the same bits?
+    pub(super) deterministic: bool,
 }
 
 impl Call {
@@ -48,7 +50,15 @@ impl Call {
             index,
             args,
             outs,
+            deterministic: true,
         }
+    }
+
+    /// May bits differ from run to run? They are the same unless this allows
+    /// what is [tuned](mod@crate::tune) to differ.
+    pub fn deterministic(mut self, must: bool) -> Self {
+        self.deterministic = must;
+        self
     }
 
     /// With a tensor for a parameter.

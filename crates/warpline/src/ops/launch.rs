@@ -4,6 +4,7 @@ use super::call::Call;
 use super::plans::Plan;
 use crate::device::Device;
 use crate::error::Error;
+use crate::tune::{TuneOptions, Tuned, tune};
 use std::sync::Arc;
 use warpline_cuda::Stream;
 use warpline_kernels::Bound;
@@ -37,6 +38,28 @@ impl Call {
     pub fn plan(&self, device: &Device, stream: &Stream) -> Result<Planned, Error> {
         let gpu = device.gpu().ok_or(Error::NoGpu)?;
         gpu.plans.of(self, device, stream).map(Planned)
+    }
+
+    /// Tunes the problem of this call on the GPU, unless a winner is
+    /// remembered, and waits for that; later calls take the winner. None where
+    /// nothing comes out. Refused while the stream of a later launch is captured.
+    pub fn tune(
+        &self,
+        device: &Device,
+        stream: &Stream,
+        options: &TuneOptions,
+    ) -> Result<Option<Tuned>, Error> {
+        if stream.is_capturing()? {
+            let op = self.op.signature.name;
+            return Err(Error::TuneInCapture { op });
+        }
+        let solved = self.op.solve(&self.args, &self.outs, &device.target())?;
+        let tuned = solved.map(|work| {
+            let mut options = options.clone();
+            options.deterministic = self.deterministic;
+            tune(work.as_ref(), device, &options)
+        });
+        tuned.transpose()
     }
 
     /// Puts the op into a stream; waits for nothing, and can be captured in a

@@ -5,9 +5,11 @@ use crate::device::Device;
 use crate::error::Error;
 use crate::gpu::{LoadOptions, Ready, held};
 use crate::prepare::prepare;
+use crate::tune;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use warpline_cuda::Stream;
+use warpline_kernels::AnyWork;
 use warpline_kernels::op::{TensorView, Value};
 
 /// The most plans that are kept; beyond, all are forgotten.
@@ -35,6 +37,11 @@ impl Plans {
     /// How many there are.
     pub(super) fn len(&self) -> usize {
         held(&self.0).len()
+    }
+
+    /// Forgets all of them: a tuned config may take the place of one.
+    pub(crate) fn clear(&self) {
+        held(&self.0).clear();
     }
 
     /// The plan of a call, made where there is none yet. In a capture it is
@@ -66,27 +73,31 @@ fn plan(call: &Call, device: &Device, stream: &Stream) -> Result<Plan, Error> {
             workspace: 0,
         });
     };
-    let prepared = prepare(work.as_ref(), &target)?;
     let options = LoadOptions::default();
-    prepared.can_load(device, stream, &options)?;
-    let ready = prepared.load_with(device, &options)?;
-    tracing::debug!(
-        op = call.op.signature.name,
-        problem = %work.problem(),
-        config = %work.config(),
-        jits = ready.jits(),
-        "planned a call"
-    );
-    Ok(Plan {
-        workspace: prepared.workspace,
-        ready: Some(ready),
-    })
+    let load = |work: &dyn AnyWork| {
+        let prepared = prepare(work, &target)?;
+        prepared.can_load(device, stream, &options)?;
+        let ready = prepared.load_with(device, &options)?;
+        tracing::debug!(
+            op = call.op.signature.name,
+            problem = %work.problem(),
+            config = %work.config(),
+            jits = ready.jits(),
+            "planned a call"
+        );
+        Ok(Plan {
+            workspace: prepared.workspace,
+            ready: Some(ready),
+        })
+    };
+    let (plan, _) = tune::first_good(work.as_ref(), device, call.deterministic, load)?;
+    Ok(plan)
 }
 
 /// All that a plan depends on: of addresses, whether they are on 16 bytes.
 fn key(call: &Call) -> Vec<u64> {
     let mut key = Vec::with_capacity(32);
-    key.push(call.index as u64);
+    key.push(call.index as u64 | u64::from(call.deterministic) << 32);
     for value in &call.args {
         match value {
             Value::None => key.push(0),

@@ -6,5 +6,6 @@ mod harness;
 mod launches;
 mod ops;
 mod run;
+mod tune;
 mod watch;
 mod zeros;

@@ -1,0 +1,63 @@
+//! Candidates built, checked and compiled, on all cores.
+
+use crate::device::Device;
+use crate::error::Error;
+use crate::gpu::Ready;
+use crate::prepare::prepare;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use warpline_kernels::AnyWork;
+
+/// A candidate that can be launched.
+pub(super) struct Built {
+    pub(super) ready: Ready,
+    /// Bytes of workspace.
+    pub(super) workspace: u64,
+    /// The hashes of its programs.
+    pub(super) programs: Vec<String>,
+}
+
+/// Brings every candidate onto a GPU; `tell` is told how many are done.
+pub(super) fn build(
+    works: &[Box<dyn AnyWork>],
+    device: &Device,
+    tell: &(dyn Fn(usize) + Sync),
+) -> Vec<Result<Built, Error>> {
+    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let some = || {
+        let mut some = Vec::new();
+        while let Some((i, work)) = {
+            let i = next.fetch_add(1, Ordering::Relaxed);
+            works.get(i).map(|work| (i, work))
+        } {
+            some.push((i, one(work.as_ref(), device)));
+            tell(done.fetch_add(1, Ordering::Relaxed) + 1);
+        }
+        some
+    };
+    let cores = thread::available_parallelism().map_or(1, |n| n.get());
+    let mut all = thread::scope(|scope| {
+        let threads = cores.min(works.len());
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(some)).collect();
+        let joined = threads.into_iter().map(|thread| thread.join());
+        // A panic is a bug of ours, and is passed on.
+        let all = joined.map(|some| some.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        all.flatten().collect::<Vec<_>>()
+    });
+    all.sort_by_key(|(i, _)| *i);
+    all.into_iter().map(|(_, built)| built).collect()
+}
+
+fn one(work: &dyn AnyWork, device: &Device) -> Result<Built, Error> {
+    let prepared = prepare(work, &device.target())?;
+    Ok(Built {
+        ready: prepared.load(device)?,
+        workspace: prepared.workspace,
+        programs: hashes(&prepared),
+    })
+}
+
+/// The hashes of a plan's programs, in order.
+pub(super) fn hashes(prepared: &crate::prepare::Prepared) -> Vec<String> {
+    prepared.steps.iter().map(|s| s.hash.to_string()).collect()
+}
