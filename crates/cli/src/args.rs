@@ -1,7 +1,9 @@
 //! Commands and options.
 //!
-//! Each family is a subcommand of `check`, `run`, `bench` and `emit`, so that
-//! its options are its own.
+//! Each family is a subcommand of `check`, `run`, `bench`, `tune` and `emit`, so
+//! that its options are its own.
+
+pub(crate) mod tune;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, Args, Command, ValueHint};
@@ -15,12 +17,14 @@ use warpline::{Device, Timing};
 use warpline_kernels::AnyFamily;
 
 /// The commands, in the order of the help.
-pub(crate) const COMMANDS: [&str; 8] = [
+pub(crate) const COMMANDS: [&str; 10] = [
     "devices",
     "list",
     "check",
     "run",
     "bench",
+    "tune",
+    "cache",
     "emit",
     "new",
     "completions",
@@ -58,6 +62,7 @@ impl Examples {
             ("run FAMILY", "run, compare with the reference, time"),
             ("run FAMILY --help", "the family's own options"),
             ("bench memory", "measure on a GPU"),
+            ("tune FAMILY", "find the fastest config on a GPU"),
             ("emit FAMILY --ptx -o k.ptx", "print the kernel"),
             ("new mine", "a crate with a kernel of your own"),
         ]);
@@ -104,6 +109,27 @@ impl Examples {
                 "its likeliest configs against each other",
             ),
             ("bench FAMILY --help", "the family's own options"),
+        ]);
+        format!("Examples:\n{lines}")
+    }
+
+    fn tune(&self) -> String {
+        let lines = self.lines(&[
+            ("tune FAMILY", "the family at its default problem"),
+            ("tune FAMILY --dry-run", "what would be raced"),
+            ("tune FAMILY --again", "also where it was tuned before"),
+            ("tune --suite memory", "every problem of a suite"),
+            ("tune FAMILY --help", "the family's own options"),
+        ]);
+        format!("Examples:\n{lines}")
+    }
+
+    fn cache(&self) -> String {
+        let lines = self.lines(&[
+            ("cache list", "what was tuned, and where it is"),
+            ("cache clear --family FAMILY", "forget one family's"),
+            ("cache export tuned.json", "for other machines of this kind"),
+            ("cache import tuned.json", "take them there"),
         ]);
         format!("Examples:\n{lines}")
     }
@@ -342,6 +368,8 @@ pub(crate) fn command(families: &[&dyn AnyFamily], args: &[OsString]) -> Command
             RunArgs::augment_args(command).about(f.about())
         })))
         .subcommand(bench(families, examples.bench()))
+        .subcommand(tune::tune(families, examples.tune()))
+        .subcommand(tune::cache(examples.cache()))
         .subcommand(emit.subcommands(families.iter().map(|f| {
             let command = with_flags(*f, Place::Gpu);
             EmitArgs::augment_args(command).about(f.about())

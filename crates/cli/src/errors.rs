@@ -72,6 +72,10 @@ impl Failure {
         let seen = Seen(e);
         match e.kind() {
             ErrorKind::InvalidSubcommand => unknown_name(&seen, args, families),
+            ErrorKind::MissingSubcommand if args::first_word(args) == Some("cache") => Self::input(
+                "missing-argument",
+                "what cache is to do must be named: list, clear, export, import",
+            ),
             ErrorKind::MissingSubcommand => Self::input(
                 "no-family",
                 format!("a family must be named: {}", known(families)),
@@ -155,6 +159,11 @@ fn unknown_name(seen: &Seen<'_>, args: &[OsString], families: &[&dyn AnyFamily])
             known.join(", ")
         );
         return Failure::input("unknown-suite", text);
+    }
+    if first == Some("cache") && name != "cache" {
+        let known = "list, clear, export, import";
+        let text = format!("cache does not {name:?}{hint}; it does: {known}");
+        return Failure::input("unknown-command", text);
     }
     if first.is_some_and(|w| w != name.as_str()) {
         let known = known(families);

@@ -23,7 +23,7 @@
 //! | `commands` | what each command does |
 //! | `answer` | what a command gives: text and JSON |
 //! | `errors` | failures as one sentence with a code |
-//! | `report`, `standings`, `words` | the report of a run and of a measurement; numbers and settings in words |
+//! | `report`, `standings`, `raced`, `words` | the report of a run, of a measurement, of a tuning; numbers and settings in words |
 //! | `resources` | what a kernel needs, from ptxas or our estimate |
 //! | `progress` | a bar on the terminal |
 //! | `file` | writing a file or a folder whole or not at all |
@@ -34,6 +34,7 @@ mod commands;
 mod errors;
 mod file;
 mod progress;
+mod raced;
 mod report;
 mod resources;
 mod standings;

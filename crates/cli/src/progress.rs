@@ -1,9 +1,11 @@
 //! A bar on the terminal while something goes on; nothing where there is no terminal.
 
 use indicatif::{ProgressBar, ProgressStyle};
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 use warpline::bench::BenchProgress;
+use warpline::tune::{TuneProgress, TuneStage};
 use warpline::{Phase, Progress};
 
 /// A bar that disappears when it is dropped.
@@ -50,6 +52,47 @@ impl Bar {
     /// One of the total is done.
     pub(crate) fn step(&self) {
         self.0.inc(1);
+    }
+
+    /// What the tuning of one problem of several tells its progress to. Who is
+    /// waited for is said also where there is no terminal.
+    pub(crate) fn tuning(&self, i: usize, of: usize, family: &'static str) -> TuneProgress {
+        let bar = self.0.clone();
+        let plain = style("{spinner} {msg}");
+        let counted = style("{spinner} {msg} {wide_bar} {pos}/{len}");
+        let title = match of {
+            1 => family.to_owned(),
+            of => format!("{}/{of} {family}", i + 1),
+        };
+        Arc::new(move |stage| {
+            let (message, count) = match stage {
+                TuneStage::Waits { holder } => {
+                    let note =
+                        format!("note: {family} is being tuned by {holder}, and is waited for");
+                    bar.suspend(|| {
+                        let _ = writeln!(io::stderr(), "{note}");
+                    });
+                    ("waits for another process", None)
+                }
+                TuneStage::Builds { done, total } => ("builds and compiles", Some((*done, *total))),
+                TuneStage::Draws => ("draws the inputs and computes the reference", None),
+                TuneStage::Races { round, rounds, .. } => {
+                    ("races", Some((*round as usize, *rounds as usize)))
+                }
+                TuneStage::Compares => ("compares with the reference", None),
+                TuneStage::Confirms => ("confirms the winner", None),
+                _ => return,
+            };
+            bar.set_message(format!("{title}: {message}"));
+            match count {
+                None => bar.set_style(plain.clone()),
+                Some((done, total)) => {
+                    bar.set_style(counted.clone());
+                    bar.set_length(total as u64);
+                    bar.set_position(done as u64);
+                }
+            }
+        })
     }
 
     /// What a measurement tells its progress to.

@@ -25,14 +25,21 @@ pub(crate) fn fields(title: &str, rows: &[(&str, String)]) -> String {
 }
 
 /// The report of a run.
-pub(crate) fn run(outcome: &Outcome, reason: Option<&str>, options: &RunOptions) -> String {
+pub(crate) fn run(
+    outcome: &Outcome,
+    reason: Option<&str>,
+    tuned: bool,
+    options: &RunOptions,
+) -> String {
     let device = &outcome.device;
     let mut rows = vec![("device", device.description.clone())];
     if let Some(reason) = reason {
         rows.push(("because", reason.to_owned()));
     }
     rows.push(("problem", words::settings(&outcome.problem)));
-    rows.push(("config", words::settings(&outcome.config)));
+    let by = if tuned { " (tuned)" } else { "" };
+    let config = words::settings(&outcome.config);
+    rows.push(("config", format!("{config}{by}")));
     rows.push(("result", verdict(outcome)));
     rows.extend(outcome.outputs.iter().map(|o| ("error", error(o))));
     if device.simulator {

@@ -16,11 +16,17 @@ fn no_driver() -> PathBuf {
     folder
 }
 
+/// A folder in which nothing was tuned.
+fn cache() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("no-cache")
+}
+
 fn warpline(args: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_warpline"));
     command
         .args(args.split_whitespace())
-        .env("LD_LIBRARY_PATH", no_driver());
+        .env("LD_LIBRARY_PATH", no_driver())
+        .env("WARPLINE_CACHE_DIR", cache());
     command
 }
 
@@ -36,6 +42,7 @@ fn err(output: &Output) -> &str {
 fn commands_say_what_is_written_down() {
     trycmd::TestCases::new()
         .env("LD_LIBRARY_PATH", no_driver().to_str().unwrap())
+        .env("WARPLINE_CACHE_DIR", cache().to_str().unwrap())
         .case("tests/cmd/*.trycmd");
 }
 
@@ -50,6 +57,9 @@ fn every_command_answers_with_one_versioned_object() {
         ("run vector-add --n 100 --json", "run"),
         ("emit vector-add --ir --json", "emit"),
         ("emit vector-add --resources --json", "emit"),
+        ("tune vector-add --n 100 --candidates 2 --json", "tune"),
+        ("cache list --json", "cache"),
+        ("cache clear --json", "cache"),
         ("completions bash --json", "completions"),
     ] {
         let output = warpline(args).output().unwrap();
@@ -85,6 +95,13 @@ fn every_error_is_an_object_too_and_one_line_on_stderr() {
         ("bench --json", "needs-gpu"),
         ("bench vector-add --device cpu --json", "needs-gpu"),
         ("bench nothing --json", "unknown-suite"),
+        ("tune --json", "no-family"),
+        ("tune nothing --json", "unknown-family"),
+        ("tune vector-add --json --stages 0", "bad-config"),
+        ("tune vector-add --json --device cuda:0", "cuda-no-driver"),
+        ("cache --json", "missing-argument"),
+        ("cache fly --json", "unknown-command"),
+        ("cache import nowhere.json --json", "cache"),
         ("emit vector-add --json --ir --ptx", "bad-usage"),
         ("emit vector-add --json -o .", "cannot-write"),
         ("new --json", "missing-argument"),

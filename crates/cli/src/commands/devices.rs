@@ -16,7 +16,7 @@ const VARIABLES: [(&str, &str); 4] = [
     ),
     (
         CACHE_FOLDER,
-        "where compiled kernels are kept for the next process",
+        "where compiled kernels and tuned configs are kept for the next process",
     ),
     (CACHE_SWITCH, "`off` keeps none"),
     ("PTXAS", "the ptxas that `emit --resources` uses"),

@@ -1,6 +1,7 @@
 //! What each command does.
 
 mod bench;
+mod cache;
 mod check;
 mod completions;
 mod devices;
@@ -8,17 +9,33 @@ mod emit;
 mod list;
 mod new;
 mod run;
+mod tune;
 mod watchdog;
 
 use crate::answer::Answer;
 use crate::errors::Failure;
 use clap::ArgMatches;
 use std::ffi::OsString;
+use std::io::{self, Write};
 use warpline::bench::suite;
 use warpline_kernels::AnyFamily;
 
-/// Runs the command that the arguments name.
+/// Runs the command that the arguments name, and says what is to be known of
+/// tuned configs that it met.
 pub(crate) fn dispatch(
+    families: &[&dyn AnyFamily],
+    args: &[OsString],
+    matches: &ArgMatches,
+) -> Result<Answer, Failure> {
+    let answer = command(families, args, matches);
+    for notice in warpline::tune::notices() {
+        // Nobody is left to tell if this fails.
+        let _ = writeln!(io::stderr(), "warning: {notice}");
+    }
+    answer
+}
+
+fn command(
     families: &[&dyn AnyFamily],
     args: &[OsString],
     matches: &ArgMatches,
@@ -49,6 +66,14 @@ pub(crate) fn dispatch(
                 bench::family(family, m)
             }
         },
+        Some(("tune", m)) => match m.subcommand() {
+            None => tune::unnamed(families, m),
+            Some(_) => {
+                let (family, m) = named(families, m)?;
+                tune::family(family, m)
+            }
+        },
+        Some(("cache", m)) => cache::cache(m),
         Some(("emit", m)) => {
             let (family, m) = named(families, m)?;
             emit::emit(family, m)

@@ -9,7 +9,7 @@ use crate::{report, words};
 use clap::{ArgMatches, FromArgMatches};
 use std::ffi::OsString;
 use std::io::{self, Write};
-use warpline::{Device, Outcome, RunOptions, estimate};
+use warpline::{Device, Outcome, RunOptions, estimate, tune};
 use warpline_kernels::{AnyFamily, AnyWork};
 
 /// Runs the default problem of the first family on the best device there is.
@@ -22,9 +22,10 @@ pub(crate) fn flagship(families: &[&dyn AnyFamily], args: &[OsString]) -> Result
     };
     let chosen = Chosen::auto();
     let work = family.default_work(chosen.device.place(), &chosen.device.target())?;
+    let (work, tuned) = tune::choose(work, &chosen.device, true)?;
     let options = RunOptions::default();
     watchdog::first(work.as_ref(), &chosen.device, &options)?;
-    let mut answer = chosen.run(work.as_ref(), options, false)?;
+    let mut answer = chosen.run(work.as_ref(), options, tuned, false)?;
     answer.text += &Examples::new(args, families).next();
     Ok(answer)
 }
@@ -47,10 +48,11 @@ pub(crate) fn run(family: &dyn AnyFamily, matches: &ArgMatches) -> Result<Answer
         options.timing = timing;
     }
     let work = family.parse(matches, chosen.device.place(), &chosen.device.target())?;
+    let (work, tuned) = tune::choose(work, &chosen.device, true)?;
     if !args.no_watchdog {
         watchdog::first(work.as_ref(), &chosen.device, &options)?;
     }
-    chosen.run(work.as_ref(), options, args.verbose)
+    chosen.run(work.as_ref(), options, tuned, args.verbose)
 }
 
 /// A device, and why no better one was taken.
@@ -79,6 +81,7 @@ impl Chosen {
         &self,
         work: &dyn AnyWork,
         mut options: RunOptions,
+        tuned: bool,
         verbose: bool,
     ) -> Result<Answer, Failure> {
         if self.device.is_simulator() {
@@ -92,13 +95,14 @@ impl Chosen {
         options.progress = Some(bar.listener());
         let outcome = warpline::run(work, &self.device, &options)?;
         drop(bar);
-        let mut text = report::run(&outcome, self.reason.as_deref(), &options);
+        let mut text = report::run(&outcome, self.reason.as_deref(), tuned, &options);
         if verbose {
             text += &report::made(&outcome);
         }
         Ok(Answer::new("run", text)
             .field("passed", outcome.passed())
             .field("device_reason", &self.reason)
+            .field("tuned", tuned)
             .field(
                 "timing",
                 self.device.is_simulator().then(|| options.timing.name()),
