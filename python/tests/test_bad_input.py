@@ -385,6 +385,16 @@ def test_arrays_of_numpy_have_no_stream(stream: int) -> None:
     assert refused(lambda: softmax(X, stream=stream)) == "softmax: only arrays on a GPU have a stream"
 
 
+def test_what_runs_on_the_simulator_is_not_tuned() -> None:
+    said = refused(lambda: softmax(X, tune=True))
+    assert said == "softmax: tune=True is for arrays on a GPU: the simulator's times are no measure of one"
+
+
+@pytest.mark.parametrize("deterministic", [None, True, False])
+def test_the_simulator_gives_the_same_bits_whatever_is_allowed(deterministic: bool | None) -> None:
+    np.testing.assert_array_equal(softmax(X, deterministic=deterministic), softmax(X))
+
+
 # Work that takes long.
 
 

@@ -50,7 +50,7 @@ def test_a_function_has_the_parameters_that_are_declared(op: Any) -> None:
         )
         for p in op.params
     ]
-    options = {"out": None, "simulate": False, "stream": None}
+    options = {"out": None, "simulate": False, "stream": None, "tune": False, "deterministic": None}
     declared += [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=v) for n, v in options.items()]
     function = getattr(warpline, op.name)
     assert inspect.signature(function) == inspect.Signature(declared)

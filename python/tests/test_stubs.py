@@ -53,6 +53,7 @@ def function(op: Op) -> str:
     """An op's function, on one line where it fits."""
     made = "_A" if len(op.outputs) == 1 else f"tuple[{', '.join('_A' for _ in op.outputs)}]"
     options = [f"out: {made} | None = None", "simulate: bool = False", "stream: int | None = None"]
+    options += ["tune: bool = False", "deterministic: bool | None = None"]
     params = [*map(parameter, op.params), "*", *options]
     line = f"def {op.name}({', '.join(params)}) -> {made}: ..."
     if len(line) <= WIDTH:

@@ -3,6 +3,7 @@
 use crate::arguments::{op, plain};
 use crate::errors::{exception, input};
 use crate::torch;
+use crate::tune;
 use crate::view::View;
 use crate::workspace::workspace;
 use pyo3::prelude::*;
@@ -31,10 +32,7 @@ pub(crate) fn launch(
     let context = device
         .context()
         .ok_or_else(|| exception(py, &Error::NoGpu))?;
-    let handle = match stream {
-        Some(handle) => handle,
-        None => torch::current_stream(py, ordinal)?,
-    };
+    let handle = handle(py, stream, ordinal)?;
     // SAFETY: the handle is that of a stream of this device: torch's own, or
     // the one that the caller works with.
     let stream_of = unsafe { Stream::borrowed(context, handle as *mut c_void) };
@@ -53,18 +51,28 @@ pub(crate) fn launch(
     done.map_err(|e| exception(py, &e))
 }
 
+/// The handle of the stream to work in.
+pub(crate) fn handle(py: Python<'_>, stream: Option<usize>, ordinal: u32) -> PyResult<usize> {
+    match stream {
+        Some(handle) => Ok(handle),
+        None => torch::current_stream(py, ordinal),
+    }
+}
+
 /// Others can run meanwhile where something is to be planned or compiled.
 fn plan(py: Python<'_>, call: &Call, device: &Device, stream: &Stream) -> PyResult<Planned> {
     match call.known(device) {
         Some(planned) => Ok(planned),
-        None => py
-            .detach(|| call.plan(device, stream))
-            .map_err(|e| exception(py, &e)),
+        None => {
+            let planned = py.detach(|| call.plan(device, stream));
+            tune::warn(py)?;
+            planned.map_err(|e| exception(py, &e))
+        }
     }
 }
 
 /// The call, and the device that all of its tensors are on.
-fn call(
+pub(crate) fn call(
     py: Python<'_>,
     index: usize,
     args: &Bound<'_, PyTuple>,
@@ -90,7 +98,10 @@ fn call(
     }
     match place.first {
         Some((first, device)) => match u32::try_from(device) {
-            Ok(ordinal) => Ok((Call::with(index, values, views), ordinal)),
+            Ok(ordinal) => {
+                let call = Call::with(index, values, views);
+                Ok((call.deterministic(tune::deterministic()), ordinal))
+            }
             Err(_) => Err(input(py, format!("{name}: {first} is not on a GPU"))),
         },
         None => Err(input(py, format!("{name}: no tensor was given"))),
@@ -130,7 +141,7 @@ impl Place {
 }
 
 /// Each GPU, opened once and kept open.
-fn device(ordinal: u32) -> Result<Device, Error> {
+pub(crate) fn device(ordinal: u32) -> Result<Device, Error> {
     static OPEN: Mutex<Vec<(u32, Device)>> = Mutex::new(Vec::new());
     let mut open = OPEN.lock().unwrap_or_else(|e| e.into_inner());
     if let Some((_, device)) = open.iter().find(|(n, _)| *n == ordinal) {

@@ -10,6 +10,7 @@
 //! | `dlpack` | tensors as DLPack describes them |
 //! | `view` | device arrays of other libraries: DLPack, CUDA array interface |
 //! | `launch` | a call on a GPU |
+//! | `tune` | tuning the problem of a call |
 //! | `host` | a call on the simulator |
 //! | `tools` | check, emit, devices |
 //! | `errors` | our errors as Python exceptions |
@@ -27,6 +28,7 @@ mod host;
 mod launch;
 mod tools;
 mod torch;
+mod tune;
 mod view;
 mod workspace;
 
@@ -43,6 +45,8 @@ mod _warpline {
     use super::tools::{check, devices, driver_version, emit, families, sensors};
     #[pymodule_export]
     use super::torch::use_torch;
+    #[pymodule_export]
+    use super::tune::{may_differ, tune};
     #[pymodule_export]
     use super::view::View;
 }

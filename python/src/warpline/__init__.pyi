@@ -32,7 +32,16 @@ __all__ = [
     "softmax",
 ]
 
-def add(a: _A, b: _A, *, out: _A | None = None, simulate: bool = False, stream: int | None = None) -> _A: ...
+def add(
+    a: _A,
+    b: _A,
+    *,
+    out: _A | None = None,
+    simulate: bool = False,
+    stream: int | None = None,
+    tune: bool = False,
+    deterministic: bool | None = None,
+) -> _A: ...
 def softmax(
     x: _A,
     dim: int = -1,
@@ -40,6 +49,8 @@ def softmax(
     out: _A | None = None,
     simulate: bool = False,
     stream: int | None = None,
+    tune: bool = False,
+    deterministic: bool | None = None,
 ) -> _A: ...
 def layer_norm(
     x: _A,
@@ -50,6 +61,8 @@ def layer_norm(
     out: _A | None = None,
     simulate: bool = False,
     stream: int | None = None,
+    tune: bool = False,
+    deterministic: bool | None = None,
 ) -> _A: ...
 def rms_norm(
     x: _A,
@@ -59,6 +72,8 @@ def rms_norm(
     out: _A | None = None,
     simulate: bool = False,
     stream: int | None = None,
+    tune: bool = False,
+    deterministic: bool | None = None,
 ) -> _A: ...
 def matmul(
     a: _A,

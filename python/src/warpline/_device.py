@@ -24,7 +24,13 @@ def is_device_array(value: Any) -> bool:
     return device is not None and int(device()[0]) == _CUDA
 
 
-def call(op: Op, args: tuple[Any, ...], outs: tuple[Any, ...] | None, stream: int | None) -> Any:
+def call(
+    op: Op,
+    args: tuple[Any, ...],
+    outs: tuple[Any, ...] | None,
+    stream: int | None,
+    tune: bool,
+) -> Any:
     """Calls an op on arrays of other libraries."""
     # Who names a stream has ordered it behind those that the arrays are ready in.
     ordered = stream is not None
@@ -49,6 +55,8 @@ def call(op: Op, args: tuple[Any, ...], outs: tuple[Any, ...] | None, stream: in
                 f"{op.name}: {name} is ready in stream {ready}, and the call runs in {stream}:"
                 " pass arrays of one stream, or order the streams and pass stream="
             )
+    if tune:
+        _warpline.tune(op.index, values, views, stream)
     _warpline.launch(op.index, values, views, stream)
     return outs[0] if len(outs) == 1 else outs
 

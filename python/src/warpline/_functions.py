@@ -10,8 +10,8 @@ from ._call import call
 from ._declared import OPS, Op
 
 _SOURCE = """\
-def {name}({params}, *, out=None, simulate=False, stream=None):
-    return _call(_op, ({args},), out, simulate, stream)
+def {name}({params}, *, out=None, simulate=False, stream=None, tune=False, deterministic=None):
+    return _call(_op, ({args},), out, simulate, stream, tune, deterministic)
 """
 
 
@@ -44,6 +44,10 @@ def _doc(op: Op) -> str:
         "    simulate: Lets the CPU simulator work for longer than 30 s.",
         "    stream: The handle of the stream to run in, for arrays on a GPU that are not torch's,",
         "        which run in torch's current stream.",
+        "    tune: Finds the fastest config for this problem on this GPU first, unless it is remembered:",
+        "        takes seconds and memory, and cannot be captured or compiled.",
+        "    deterministic: ``False`` allows what was tuned with it to give other bits from run to run,",
+        "        unless ``torch.use_deterministic_algorithms`` forbids that; else bits are the same.",
         "",
         "Example:",
         *(f"    {line}" for line in op.example.splitlines()),

@@ -14,8 +14,9 @@ from typing import Any
 import torch
 
 from . import _host, _warpline
+from ._call import not_on_a_gpu
 from ._call import torch as _loaded
-from ._declared import Op, OPS
+from ._declared import Op, OPS, Output
 from ._errors import refuse
 from ._functions import function, parameters
 
@@ -67,6 +68,8 @@ def register() -> None:
     for op in OPS:
         _define(op)
     _loaded.call = _call
+    _loaded.is_compiling = torch.compiler.is_compiling
+    _loaded.is_deterministic = torch.are_deterministic_algorithms_enabled
     _loaded.Tensor = torch.Tensor
 
 
@@ -167,6 +170,7 @@ def _call(
     outs: tuple[Any, ...] | None,
     simulated: bool,
     stream: int | None,
+    tune: bool,
 ) -> Any:
     """Calls an op where one of its tensors is torch's."""
     if stream is not None:
@@ -181,6 +185,8 @@ def _call(
         if not isinstance(out, torch.Tensor):
             kind = type(out).__name__
             raise refuse(f"{op.name}: out is a torch tensor as the inputs are, not of type {kind}", "bad-type")
+    if tune:
+        _tune(op, args, outs)
     if not simulated:
         return _overload(op, args, outs)
     token = _FOR_LONG.set(True)
@@ -188,6 +194,25 @@ def _call(
         return _overload(op, args, outs)
     finally:
         _FOR_LONG.reset(token)
+
+
+def _tune(op: Op, args: tuple[Any, ...], outs: tuple[Any, ...] | None) -> None:
+    """Tunes the problem of a call; what would come out is made for its layout alone."""
+    tensors = {p.name: value for p, value in zip(op.params, args) if isinstance(value, torch.Tensor)}
+    if not all(tensor.is_cuda for tensor in tensors.values()):
+        raise not_on_a_gpu(op)
+    if outs is None:
+        outs = tuple(_empty(output, tensors) for output in op.outputs)
+    _warpline.tune(op.index, args, outs)
+
+
+def _empty(output: Output, tensors: dict[str, torch.Tensor]) -> torch.Tensor:
+    """An output as the implementations make it."""
+    if output.like is not None:
+        return torch.empty_like(tensors[output.like])
+    like = tensors[output.dtype_of]
+    shape = output.shape({name: tensor.shape for name, tensor in tensors.items()})
+    return torch.empty(shape, dtype=like.dtype, device=like.device)
 
 
 def _overload(op: Op, args: tuple[Any, ...], outs: tuple[Any, ...] | None) -> Any:

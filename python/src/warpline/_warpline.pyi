@@ -50,6 +50,18 @@ def launch(index: int, args: tuple[Any, ...], outs: tuple[Any, ...], stream: int
     Tensors are torch's, or a ``View`` of those of another library. Waits for nothing.
     """
 
+def tune(index: int, args: tuple[Any, ...], outs: tuple[Any, ...], stream: int | None = None) -> None:
+    """Tunes the problem of a call, unless a winner is remembered, and waits for that.
+
+    Arguments are those of ``launch``.
+    """
+
+def may_differ(allowed: bool) -> bool:
+    """Allows the calls of this thread what gives other bits from run to run, or forbids it.
+
+    Gives what was allowed before.
+    """
+
 def use_torch(
     tensor: type,
     dtypes: list[tuple[Any, str]],

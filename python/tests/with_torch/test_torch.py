@@ -188,6 +188,13 @@ class Compiled(unittest.TestCase):
         counter = CompileCounterWithBackend(self.BACKEND)
         return torch.compile(function, fullgraph=True, backend=counter, **options), counter
 
+    def test_tuning_is_refused(self):
+        for option in ({"tune": True}, {"deterministic": False}):
+            f, _ = self.compiled(lambda x: warpline.softmax(x, **option))
+            with self.assertRaises(Exception) as caught:
+                f(draw(4, 64))
+            self.assertIn("cannot be traced by torch.compile", str(caught.exception))
+
     def test_one_graph(self):
         def block(x, w, b):
             return warpline.add(warpline.softmax(warpline.layer_norm(x, w, b)) * 2, x)
@@ -340,6 +347,23 @@ class Graphs(unittest.TestCase):
         # And afterwards all is well.
         torch.testing.assert_close(warpline.rms_norm(x), F.rms_norm(x, (12345,), eps=1e-6), atol=4e-3, rtol=4e-3)
 
+    def test_tuning_is_refused_in_a_capture_and_the_winner_is_captured(self):
+        x = draw(64, 2048)
+        warpline.softmax(x)
+        graph = torch.cuda.CUDAGraph()
+        with self.assertRaisesRegex(warpline.RefusedError, "before the capture") as caught:
+            with torch.cuda.graph(graph):
+                warpline.softmax(x, tune=True)
+        self.assertEqual(caught.exception.code, "tune-in-capture")
+        for _ in range(2):
+            tuned = warpline.softmax(x, tune=True)
+            torch.testing.assert_close(tuned, torch.softmax(x, -1))
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            y = warpline.softmax(x)
+        graph.replay()
+        torch.testing.assert_close(y, torch.softmax(x, -1))
+
     def test_compiled_with_graphs(self):
         torch._dynamo.reset()
         f = torch.compile(lambda x: warpline.softmax(x) * 2, mode="reduce-overhead", fullgraph=True)
@@ -355,6 +379,15 @@ class Refusals(unittest.TestCase):
         with self.assertRaises(warpline.InputError) as caught:
             call()
         self.assertEqual(str(caught.exception), sentence)
+
+    @unittest.skipIf(GPU, "of tensors on the CPU")
+    def test_what_the_simulator_runs_is_not_tuned(self):
+        sentence = "softmax: tune=True is for arrays on a GPU: the simulator's times are no measure of one"
+        self.refused(sentence, lambda: warpline.softmax(draw(4, 64), tune=True))
+
+    def test_bits_may_be_allowed_to_differ(self):
+        x = draw(4, 64)
+        torch.testing.assert_close(warpline.softmax(x, deterministic=False), torch.softmax(x, -1))
 
     def test_sentences(self):
         x = draw(4, 64)

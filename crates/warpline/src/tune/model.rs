@@ -1,5 +1,6 @@
 //! Without a GPU: the candidates in the order that a model gives, and no times.
 
+use super::build::on_all_cores;
 use super::{TuneOptions, not_a_family};
 use crate::error::Error;
 use crate::prepare::prepare;
@@ -82,14 +83,13 @@ pub fn rank(work: &dyn AnyWork, target: &Target, options: &TuneOptions) -> Resul
     works.truncate(options.most.max(1));
     let own = work.config();
     let modelled = works.iter().any(|w| seconds(w.as_ref(), target).is_some());
-    let mut candidates: Vec<Modelled> = (works.iter())
-        .map(|w| Modelled {
-            config: w.config(),
-            chosen: w.config() == own,
-            estimate_s: seconds(w.as_ref(), target),
-            refused: prepare(w.as_ref(), target).err().map(|e| e.to_string()),
-        })
-        .collect();
+    let judged = |w: &dyn AnyWork| Modelled {
+        config: w.config(),
+        chosen: w.config() == own,
+        estimate_s: seconds(w, target),
+        refused: prepare(w, target).err().map(|e| e.to_string()),
+    };
+    let mut candidates = on_all_cores(&works, |w| judged(w.as_ref()), &|_| {});
     if modelled {
         let time = |m: &Modelled| m.estimate_s.unwrap_or(f64::INFINITY);
         candidates.sort_by(|a, b| time(a).total_cmp(&time(b)));

@@ -57,7 +57,11 @@ impl Track {
                     track.contenders.push(planned);
                     Ok(())
                 }
-                Err(e) if e.is_lost() => return Err(e),
+                Err(e) if e.is_lost() => {
+                    // Freeing anything would wait for what does not end.
+                    std::mem::forget(track);
+                    return Err(e);
+                }
                 Err(e) => Err(e),
             });
         }

@@ -17,7 +17,7 @@ pub(crate) fn with_driver(test: &str, words: &str, body: impl FnOnce()) {
     }
     let scratch = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let output = Command::new(env::current_exe().unwrap())
-        .args(["--exact", test, "--nocapture"])
+        .args(["--exact", test, "--nocapture", "--include-ignored"])
         .env(CHILD, test)
         .env("WARPLINE_STUB", words)
         .env(LOG, scratch.path().join("calls"))

@@ -300,3 +300,30 @@ fn default_use_never_tunes() {
         assert!(!cubins().join("tune").exists(), "and leaves nothing there");
     });
 }
+
+/// Prints what a call costs before its launch, where its plan is known: what
+/// was tuned is part of it. `cargo test -p warpline --release --test stand_in
+/// -- --ignored --nocapture tune::cost`.
+#[test]
+#[ignore = "prints times"]
+fn cost() {
+    with_driver("tune::cost", "", || {
+        let device = Device::cuda(0).unwrap();
+        let stream = Stream::new(device.context().unwrap()).unwrap();
+        let call = softmax(60);
+        call.plan(&device, &stream).unwrap();
+        let (start, n) = (std::time::Instant::now(), 200_000);
+        for _ in 0..n {
+            std::hint::black_box(call.known(&device));
+        }
+        let ns = start.elapsed().as_secs_f64() * 1e9 / f64::from(n);
+        eprintln!("a known call: {ns:.0} ns");
+        let work = with_queue(60, &device).0;
+        let start = std::time::Instant::now();
+        for _ in 0..n {
+            std::hint::black_box(Key::new(work.as_ref(), &device, true));
+        }
+        let ns = start.elapsed().as_secs_f64() * 1e9 / f64::from(n);
+        eprintln!("a key of a new call: {ns:.0} ns");
+    });
+}
