@@ -31,6 +31,7 @@ pub(crate) fn with_driver(test: &str, words: &str, body: impl FnOnce()) {
     // A misspelt name would pass by running nothing.
     let counted = String::from_utf8_lossy(&output.stdout);
     assert!(counted.contains("1 passed"), "{counted}");
+    eprint!("{said}");
 }
 
 /// What the driver was called for while `work` ran, with what came of it.
