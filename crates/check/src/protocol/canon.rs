@@ -5,15 +5,13 @@
 //! those of the other warps. Records are told apart by what they touched and
 //! by who knows of them; values that anything could be, by where they are held.
 
-use super::code::Code;
 use super::merge::{behind, complete, holders};
 use super::record::{Record, Who};
-use super::state::{Frame, Rounds, Status, Warp};
+use super::state::{Frame, Rounds, Status};
 use super::term::{Arg, Node, Sym, TermId, operands};
 use super::value::Val;
 use super::world::World;
 use rustc_hash::FxHashMap;
-use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A bound on the rounds of a loop that is no bound.
@@ -347,88 +345,6 @@ impl World<'_, '_> {
         list.into_iter().flatten().for_each(|x| key.add(x));
     }
 
-    /// May a warp still compute a number from how many rounds a loop has?
-    fn is_computed_with(&self, of: TermId) -> bool {
-        // Such a number is that of the first loop over a count (`number_of`).
-        let Node::Loop { around, n: 0, .. } = self.env.terms.node(of) else {
-            return false;
-        };
-        let computes = |c: &Code| match c {
-            Code::Act(a) => a.makes_number(self.env),
-            _ => false,
-        };
-        self.st.warps.iter().any(|w| {
-            let code = &self.env.programs[w.role as usize].code;
-            let left = self.left_of(w, around);
-            w.status != Status::Done
-                && left.is_some_and(|(from, to)| code[from..to].iter().any(computes))
-        })
-    }
-
-    /// May a warp still come to a loop that it is not in?
-    fn is_ahead(&self, of: TermId) -> bool {
-        let Node::Loop { around, .. } = self.env.terms.node(of) else {
-            return false;
-        };
-        self.st.warps.iter().any(|w| {
-            let inside = |f: &Frame| round_of(f).is_some_and(|(o, _)| o == of);
-            if w.status == Status::Done || w.frames.iter().any(inside) {
-                return false;
-            }
-            let code = &self.env.programs[w.role as usize].code;
-            let runs = |c: &Code| {
-                matches!(
-                    c,
-                    Code::For {
-                        to: warpline_ir::Operand::Reg(_),
-                        ..
-                    }
-                )
-            };
-            let left = self.left_of(w, around);
-            left.is_some_and(|(from, to)| code[from..to].iter().any(runs))
-        })
-    }
-
-    /// What a warp has yet to run of a round, as a stretch of its code that holds all of it.
-    fn left_of(&self, w: &Warp, round: TermId) -> Option<(usize, usize)> {
-        let code = &self.env.programs[w.role as usize].code;
-        let start = |end: u32| {
-            let starts = |c: &Code| match c {
-                Code::For { end: e, .. } | Code::While { end: e, .. } => *e == end,
-                _ => false,
-            };
-            code[..end as usize].iter().rposition(starts).unwrap_or(0)
-        };
-        // The loops inside the round that it is in may bring it back to their start.
-        let from_here = |frames: &[Frame]| {
-            let first = frames.iter().find_map(|f| match f {
-                Frame::Loop { end, .. } => Some(start(*end)),
-                _ => None,
-            });
-            first.unwrap_or(w.pc as usize)
-        };
-        let Node::Round { around, of, round } = self.env.terms.node(round) else {
-            return Some((from_here(&w.frames), code.len()));
-        };
-        let at = w.frames.iter().enumerate().find_map(|(i, f)| {
-            let (o, now) = round_of(f)?;
-            (o == of).then_some((i, now))
-        });
-        let Some((i, now)) = at else {
-            return self.left_of(w, around);
-        };
-        let Frame::Loop { end, .. } = w.frames[i] else {
-            return None;
-        };
-        match now.cmp(&round) {
-            // It is in an earlier round, and comes to all of it.
-            Ordering::Less => Some((start(end), end as usize)),
-            Ordering::Equal => Some((from_here(&w.frames[i + 1..]), end as usize)),
-            Ordering::Greater => None,
-        }
-    }
-
     /// The records of the state, each with what tells it apart from others.
     pub(super) fn records(&self) -> Records {
         let mut waited = self.waited();
@@ -526,17 +442,6 @@ pub(super) fn first_rounds(
     first
 }
 
-/// The loop that a frame is of, and the round it is in, where a launch decides them.
-fn round_of(f: &Frame) -> Option<(TermId, u32)> {
-    match f {
-        Frame::Loop {
-            rounds: Rounds::Term { of, round, .. } | Rounds::While { of, round, .. },
-            ..
-        } => Some((*of, *round)),
-        _ => None,
-    }
-}
-
 impl Names<'_> {
     fn val(&mut self, v: &Val) -> u64 {
         let mut key = Key::new();
@@ -548,7 +453,8 @@ impl Names<'_> {
             }
             Val::Sym(s) => {
                 let name = self.of(s.term);
-                [3, name, s.off as u64].into_iter().for_each(|x| key.add(x));
+                let off = self.off(s);
+                [3, name, off as u64].into_iter().for_each(|x| key.add(x));
             }
             Val::Pred { term, not } => {
                 let name = self.of(*term);
@@ -559,6 +465,19 @@ impl Names<'_> {
             Val::Opaque => key.add(5),
         }
         key.0
+    }
+
+    /// What a term lacks. Of a count that is yet to be known and a number more (`sums`), only what
+    /// is left of the number and the rounds so far matters.
+    fn off(&self, s: &Sym) -> i64 {
+        let (env, period) = (self.world.env, self.world.env.period);
+        match env.terms.node(s.term) {
+            Node::Loop { .. } if period > 0 => {
+                let (lo, _) = env.terms.range_of(&self.world.st.decided, s.term);
+                (s.off + lo).rem_euclid(period)
+            }
+            _ => s.off,
+        }
     }
 
     fn arg(&mut self, a: &Arg) -> u64 {

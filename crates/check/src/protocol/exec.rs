@@ -4,7 +4,7 @@ use super::act::lanes_of;
 use super::code::Act;
 use super::rules;
 use super::state::Env;
-use super::term::{Arg, Node, Question, Shape, Sym};
+use super::term::{Arg, Node, Question, Shape, Sym, TermId};
 use super::value::{Held, Val};
 use super::world::{Stop, World};
 use warpline_ir::ops::compare::Cmp;
@@ -180,6 +180,10 @@ impl World<'_, '_> {
         // Registers that stand for a number in this op only.
         let mut lent: Vec<(u32, Held)> = Vec::new();
         if a.makes_number(self.env) {
+            if let Some(sum) = self.sum(a, &vals) {
+                self.put(a.defs[0], Val::Sym(sum));
+                return Ok(Ran::Next);
+            }
             // What becomes a stage or a parity must be a number by now.
             for (v, &o) in vals.iter_mut().zip(&a.args) {
                 if let Val::Sym(s) = *v {
@@ -277,14 +281,31 @@ impl World<'_, '_> {
         }
     }
 
+    /// A sum that can wait until the count in it is decided: whoever is in the loop goes on
+    /// meanwhile, and all that matters of the sum is what it comes to with the rounds so far.
+    fn sum(&mut self, a: &Act<'_>, vals: &[Val]) -> Option<Sym> {
+        let sum = matches!(a.defs[..], [r] if self.env.sums[r.index()]);
+        let ([Val::Sym(s), Val::Uni(x)] | [Val::Uni(x), Val::Sym(s)], true) = (vals, sum) else {
+            return None;
+        };
+        let term = self.count_of(s.term);
+        let (lo, hi) = self.env.terms.range_of(&self.st.decided, term);
+        let off = s.off + *x as i64;
+        (lo < hi && self.env.terms.is_fixed(s.term)).then_some(Sym { term, off })
+    }
+
+    /// The rounds of the first loop over a count in this round of the loops around.
+    fn count_of(&mut self, count: TermId) -> TermId {
+        if !self.env.terms.is_fixed(count) {
+            return count;
+        }
+        let (around, n) = (self.st.warps[self.cur].inside().round, 0);
+        self.env.terms.add(Node::Loop { count, around, n })
+    }
+
     /// The number that a count is in this round of the loops around, once it is decided.
     fn number_of(&mut self, s: Sym) -> Result<u64, Question> {
-        let mut of = s.term;
-        if self.env.terms.is_fixed(s.term) {
-            let around = self.st.warps[self.cur].inside().round;
-            let (count, n) = (s.term, 0);
-            of = self.env.terms.add(Node::Loop { count, around, n });
-        }
+        let of = self.count_of(s.term);
         let (lo, hi) = self.env.terms.range_of(&self.st.decided, of);
         match lo == hi {
             true => Ok((lo + s.off) as u64),

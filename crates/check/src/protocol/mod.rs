@@ -16,10 +16,11 @@
 //! | `stretch` | what lies between two acts, run once and then known |
 //! | `state`, `world` | the cluster in the middle of the walk, and who acts on it |
 //! | `explore`, `forget` | all decisions; what no longer matters |
-//! | `canon`, `merge` | when two states are the same; states at the same point, taken together |
+//! | `canon`, `ahead`, `merge` | when two states are the same; states at the same point, taken together |
 //! | `finish`, `stuck`, `trace`, `rules` | what is wrong, in words |
 
 mod act;
+mod ahead;
 mod bits;
 mod canon;
 mod code;
@@ -101,6 +102,7 @@ pub(crate) fn judge(kernel: &Kernel) -> Walked {
         numbers: slice.numbers,
         may_be_terms: slice.terms,
         period: slice.period,
+        sums: slice.sums,
         aliases,
         fold,
         words: slice.words,

@@ -17,6 +17,9 @@ pub(super) struct Slice {
     pub(super) terms: Vec<bool>,
     /// What numbers computed from a count depend on: it, modulo this. 0: all of it.
     pub(super) period: i64,
+    /// Registers that are a count and a number more, of which only remainders are used: they may
+    /// hold the sum of both until the count is known.
+    pub(super) sums: Vec<bool>,
     /// Tiles whose words are followed: something that matters is read from them.
     pub(super) words: Vec<bool>,
 }
@@ -29,6 +32,7 @@ impl Slice {
             numbers: vec![false; kernel.regs.len()],
             terms: vec![true; kernel.regs.len()],
             period: 0,
+            sums: vec![false; kernel.regs.len()],
         };
         let mut stmts = Vec::new();
         kernel.each_stmt(&mut |_, s| stmts.push(s));
@@ -63,6 +67,7 @@ impl Slice {
                     }
                 }
                 slice.find_numbers(&ops, &counts);
+                slice.find_sums(&stmts, &ops, &counts);
                 slice.find_terms(&ops, counters);
                 slice.period = slice.find_period(&ops);
                 return slice;
@@ -129,10 +134,56 @@ impl Slice {
         }
     }
 
+    /// Finds sums of a count and a number of which only remainders are used.
+    fn find_sums(&mut self, stmts: &[&Stmt], ops: &[(&Op, Facts)], counts: &[bool]) {
+        let is_count = |o: Operand| o.as_reg().is_some_and(|r| counts[r.index()]);
+        let mut other = vec![false; self.sums.len()];
+        for (op, facts) in ops {
+            let sum = match op {
+                Op::Add(o) if o.ty == Type::U32 && is_count(o.a) != is_count(o.b) => Some(o.dst),
+                _ => None,
+            };
+            for r in &facts.defs {
+                match sum == Some(*r) && !self.sums[r.index()] {
+                    true => self.sums[r.index()] = true,
+                    false => other[r.index()] = true,
+                }
+            }
+            let numbers = facts.defs.iter().all(|r| self.numbers[r.index()]);
+            let reduced = match op {
+                Op::Rem(_) | Op::And(_) => modulus(op).is_some(),
+                Op::Div(o) => o.b.as_imm().is_some() && self.reduced_by(o.dst, ops).is_some(),
+                _ => false,
+            };
+            if self.keeps(facts) && !(numbers && reduced) {
+                facts.uses().for_each(|r| other[r.index()] = true);
+            }
+        }
+        for s in stmts {
+            if let StmtKind::For {
+                var,
+                from,
+                to,
+                step,
+                ..
+            } = &s.kind
+            {
+                let read = [from, to, step].into_iter().filter_map(|o| o.as_reg());
+                read.chain([*var]).for_each(|r| other[r.index()] = true);
+            }
+        }
+        for ((sum, other), number) in self.sums.iter_mut().zip(other).zip(&self.numbers) {
+            *sum &= !other && *number;
+        }
+    }
+
     /// Finds what may hold a term: what is no number, what a launch or memory gives, counters, and
     /// copies of them. All else that must be a number is made one where it is computed.
     fn find_terms(&mut self, ops: &[(&Op, Facts)], counters: Vec<bool>) {
         self.terms = counters;
+        for (i, sum) in self.sums.iter().enumerate() {
+            self.terms[i] |= sum;
+        }
         for (i, number) in self.numbers.iter().enumerate() {
             self.terms[i] |= !number;
         }

@@ -36,6 +36,8 @@ pub(super) struct Env<'k> {
     pub(super) may_be_terms: Vec<bool>,
     /// Numbers computed from a count depend on it modulo this; 0: on all of it.
     pub(super) period: i64,
+    /// By register: is it a count and a number more, of which only remainders are used?
+    pub(super) sums: Vec<bool>,
     /// By tile: those it shares bytes with, itself among them.
     pub(super) aliases: Vec<Vec<u32>>,
     /// Counters that are followed by their remainder.

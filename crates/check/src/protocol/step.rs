@@ -365,7 +365,7 @@ impl<'k> World<'_, 'k> {
     }
 
     /// Rounds from, to, by: a term and a constant.
-    fn count(&self, from: Arg, to: Arg, step: Arg) -> (TermId, i64) {
+    pub(super) fn count(&self, from: Arg, to: Arg, step: Arg) -> (TermId, i64) {
         match (from, to, step) {
             (Arg::Num(f), Arg::Sym(t), Arg::Num(1)) => (t.term, t.off - f),
             _ => (self.env.terms.add(Node::Rounds(from, to, step)), 0),

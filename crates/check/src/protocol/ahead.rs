@@ -1,0 +1,214 @@
+//! What warps have yet to do with the count of a loop: come to it, or compute with it.
+//!
+//! As long as one of them has, two states with different counts are not the same.
+
+use super::code::Code;
+use super::state::{Frame, Rounds, Status, Warp};
+use super::term::{Arg, Node, TermId};
+use super::value::Val;
+use super::world::World;
+use std::cmp::Ordering;
+use std::ops::Range;
+use warpline_ir::{Operand, RegId};
+
+/// What a warp has yet to run of a round, as stretches of its code that hold all of it.
+struct Left<'c, 'k> {
+    code: &'c [Code<'k>],
+    /// From here to there, but for sides of branches that it is not on.
+    range: Range<usize>,
+    not: Vec<Range<usize>>,
+}
+
+impl<'c, 'k> Left<'c, 'k> {
+    fn steps(&self) -> impl Iterator<Item = &'c Code<'k>> {
+        let runs = |i: &usize| !self.not.iter().any(|n| n.contains(i));
+        self.range.clone().filter(runs).map(|i| &self.code[i])
+    }
+
+    /// Is a register written on the way?
+    fn writes(&self, r: RegId) -> bool {
+        self.code[self.range.clone()].iter().any(|c| match c {
+            Code::Act(a) => a.defs.contains(&r),
+            Code::For { var, .. } => *var == r,
+            _ => false,
+        })
+    }
+}
+
+impl World<'_, '_> {
+    /// May a warp still compute a number from how many rounds a loop has?
+    pub(super) fn is_computed_with(&self, of: TermId) -> bool {
+        // Such a number is that of the first loop over a count (`count_of`).
+        let Node::Loop {
+            count,
+            around,
+            n: 0,
+        } = self.env.terms.node(of)
+        else {
+            return false;
+        };
+        self.each_left(around, |w, left| {
+            let computes = |o: &Operand| match o {
+                Operand::Imm(_) => false,
+                // It holds the sum already, which a state tells (`Names::off`), or the step that
+                // makes the sum is one of these.
+                Operand::Reg(r) if self.env.sums[r.index()] => self.env.period == 0,
+                Operand::Reg(r) if !self.env.may_be_terms[r.index()] => false,
+                Operand::Reg(_) => match self.stays(w, left, *o) {
+                    Some(Val::Sym(s)) => s.term == count,
+                    Some(_) => false,
+                    None => true,
+                },
+            };
+            left.steps().any(|c| match c {
+                Code::Act(a) => a.makes_number(self.env) && a.args.iter().any(computes),
+                _ => false,
+            })
+        })
+    }
+
+    /// May a warp still come to a loop that it is not in?
+    pub(super) fn is_ahead(&self, of: TermId) -> bool {
+        let Node::Loop { count, around, n } = self.env.terms.node(of) else {
+            return false;
+        };
+        self.each_left(around, |w, left| {
+            let inside = |f: &Frame| round_of(f).is_some_and(|(o, _)| o == of);
+            if w.frames.iter().any(inside) || w.has_run(around, count, n) {
+                return false;
+            }
+            left.steps().any(|c| match c {
+                Code::For { from, to, step, .. } => {
+                    let vals = [*from, *to, *step].map(|o| self.stays(w, left, o));
+                    self.may_count(vals, count)
+                }
+                _ => false,
+            })
+        })
+    }
+
+    /// May the rounds of a loop be a count, where some of what it runs from, to and by is known?
+    fn may_count(&self, vals: [Option<Val>; 3], count: TermId) -> bool {
+        let [Some(f), Some(t), Some(s)] = vals else {
+            return true;
+        };
+        if [&f, &t, &s].iter().all(|v| v.numbers().is_some()) {
+            return false;
+        }
+        let args: [Option<Arg>; 3] = [&f, &t, &s].map(Val::arg);
+        match args {
+            [Some(f), Some(t), Some(s)] => self.count(f, t, s).0 == count,
+            // What differs between lanes may be the same in those that come to it.
+            _ => true,
+        }
+    }
+
+    /// What an operand will be when a warp comes to it, if nothing on the way changes it.
+    fn stays(&self, w: &Warp, left: &Left<'_, '_>, o: Operand) -> Option<Val> {
+        let r = match o {
+            Operand::Imm(x) => return Some(Val::Uni(x)),
+            Operand::Reg(r) => r,
+        };
+        let held = w.held(self.env.slots.of(r)?)?;
+        (held.lanes != 0 && !left.writes(r)).then(|| held.val.clone())
+    }
+
+    /// Does something hold of a warp and what it has yet to run of a round?
+    fn each_left(&self, round: TermId, holds: impl Fn(&Warp, &Left<'_, '_>) -> bool) -> bool {
+        self.st.warps.iter().any(|w| {
+            w.status != Status::Done && self.left_of(w, round).is_some_and(|left| holds(w, &left))
+        })
+    }
+
+    /// What a warp has yet to run of a round.
+    fn left_of(&self, w: &Warp, round: TermId) -> Option<Left<'_, '_>> {
+        let code = &self.env.programs[w.role as usize].code[..];
+        let start = |end: u32| {
+            let starts = |c: &Code| match c {
+                Code::For { end: e, .. } | Code::While { end: e, .. } => *e == end,
+                _ => false,
+            };
+            code[..end as usize].iter().rposition(starts).unwrap_or(0)
+        };
+        // The loops inside the round that it is in may bring it back to their start.
+        let from_here = |frames: &[Frame], to: usize| {
+            let is_loop = |f: &Frame| matches!(f, Frame::Loop { .. });
+            let first = frames.iter().position(is_loop);
+            let from = match first.map(|i| &frames[i]) {
+                Some(Frame::Loop { end, .. }) => start(*end),
+                _ => w.pc as usize,
+            };
+            let around = &frames[..first.unwrap_or(frames.len())];
+            Left {
+                code,
+                range: from..to,
+                not: around
+                    .iter()
+                    .filter_map(|f| other_side(w, code, f))
+                    .collect(),
+            }
+        };
+        let Node::Round { around, of, round } = self.env.terms.node(round) else {
+            return Some(from_here(&w.frames, code.len()));
+        };
+        let at = w.frames.iter().enumerate().find_map(|(i, f)| {
+            let (o, now) = round_of(f)?;
+            (o == of).then_some((i, now))
+        });
+        let Some((i, now)) = at else {
+            return self.left_of(w, around);
+        };
+        let Frame::Loop { end, .. } = w.frames[i] else {
+            return None;
+        };
+        match now.cmp(&round) {
+            // It is in an earlier round, and comes to all of it.
+            Ordering::Less => Some(Left {
+                code,
+                range: start(end)..end as usize,
+                not: Vec::new(),
+            }),
+            Ordering::Equal => Some(from_here(&w.frames[i + 1..], end as usize)),
+            Ordering::Greater => None,
+        }
+    }
+}
+
+/// The side of a branch that no lane of a warp has yet to run: it is on the first, all of it.
+fn other_side(w: &Warp, code: &[Code<'_>], f: &Frame) -> Option<Range<usize>> {
+    let Frame::If { other: 0, end, .. } = f else {
+        return None;
+    };
+    let branch = |c: &Code| match c {
+        Code::If { other, end: e, .. } if e == end => Some(*other),
+        _ => None,
+    };
+    let other = code[..*end as usize].iter().rev().find_map(branch)?;
+    (w.pc < other).then_some(other as usize..*end as usize)
+}
+
+impl Warp {
+    /// Has it run, or begun, the `n`-th loop over a count inside a round?
+    fn has_run(&self, round: TermId, count: TermId, n: u32) -> bool {
+        let inside = self.frames.iter().filter_map(|f| match f {
+            Frame::Loop {
+                rounds: Rounds::Term { inside, .. } | Rounds::While { inside, .. },
+                ..
+            } => Some(inside),
+            _ => None,
+        });
+        let mut inside = inside.chain([&self.root]).filter(|i| i.round == round);
+        inside.any(|i| i.loops.iter().any(|l| l.0 == count && l.1 >= n))
+    }
+}
+
+/// The loop that a frame is of, and the round it is in, where a launch decides them.
+pub(super) fn round_of(f: &Frame) -> Option<(TermId, u32)> {
+    match f {
+        Frame::Loop {
+            rounds: Rounds::Term { of, round, .. } | Rounds::While { of, round, .. },
+            ..
+        } => Some((*of, *round)),
+        _ => None,
+    }
+}
