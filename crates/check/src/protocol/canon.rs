@@ -6,6 +6,7 @@
 //! by who knows of them; values that anything could be, by where they are held.
 
 use super::merge::{behind, complete, holders};
+use super::parity::Turned;
 use super::record::{Record, Who};
 use super::state::{Frame, Rounds, Status};
 use super::term::{Arg, Node, Sym, TermId, operands};
@@ -57,12 +58,17 @@ struct Names<'w> {
 impl World<'_, '_> {
     /// Live registers of a warp: used from here on, or by lanes that wait outside.
     pub(super) fn live_slots(&self, warp: usize) -> Vec<u32> {
+        self.live_slots_at(warp, self.st.warps[warp].pc)
+    }
+
+    /// As [`live_slots`](Self::live_slots), once it has gone straight on to a step.
+    fn live_slots_at(&self, warp: usize, pc: u32) -> Vec<u32> {
         let w = &self.st.warps[warp];
         if w.status == Status::Done {
             return Vec::new();
         }
         let program = &self.env.programs[w.role as usize];
-        let mut live = program.live[w.pc as usize].clone();
+        let mut live = program.live[pc as usize].clone();
         for f in &w.frames {
             let (saved, end) = match f {
                 Frame::If {
@@ -70,7 +76,7 @@ impl World<'_, '_> {
                 } => {
                     if *other != 0 {
                         // Lanes that have yet to run the other side: all of it may be used.
-                        let from = w.pc as usize;
+                        let from = pc as usize;
                         for i in from..=*end as usize {
                             live.join(&program.live[i]);
                         }
@@ -92,7 +98,7 @@ impl World<'_, '_> {
                 live.add(slot);
             }
         }
-        live.iter().filter(|&s| w.held(s).is_some()).collect()
+        live.iter().collect()
     }
 
     /// Terms that are held.
@@ -168,16 +174,21 @@ impl World<'_, '_> {
             memo: FxHashMap::default(),
         };
         let mut key = Key::new();
+        let turned = self.env.parities.turned(&self.st);
         for w in 0..self.st.warps.len() {
-            self.warp_key(w, &mut names, &mut key);
+            self.warp_key(w, &turned, &mut names, &mut key);
         }
-        for b in &self.st.bars {
+        for (i, b) in self.st.bars.iter().enumerate() {
+            let parity = self
+                .env
+                .parities
+                .of_phase(&turned, self.env.array_of(i), b.phase);
             let init = b.init.map(|i| self.st.records.get(i));
             for x in [
                 u64::from(b.count),
                 u64::from(b.arrivals),
                 b.bytes as u64,
-                u64::from(b.phase & 1),
+                u64::from(parity),
                 u64::from(b.fenced) << 1 | u64::from(b.copied),
                 init.map_or(u64::MAX, |r| u64::from(r.warp) << 32 | u64::from(r.lanes)),
             ] {
@@ -223,7 +234,7 @@ impl World<'_, '_> {
         key.done()
     }
 
-    fn warp_key(&self, i: usize, names: &mut Names<'_>, key: &mut Key) {
+    fn warp_key(&self, i: usize, turned: &Turned, names: &mut Names<'_>, key: &mut Key) {
         let w = &self.st.warps[i];
         key.add(u64::from(w.pc) << 32 | u64::from(w.active));
         key.add(u64::from(w.status == Status::Done));
@@ -271,10 +282,21 @@ impl World<'_, '_> {
             }
         }
         self.loops_key(&w.root.loops, names, key);
-        for s in self.live_slots(i) {
+        let outcome = self.outcome(w);
+        let pc = outcome.as_ref().map_or(w.pc, |o| o.end);
+        for s in self.live_slots_at(i, pc) {
+            let numbers = outcome.as_ref().and_then(|o| o.numbers.get(&s));
+            if let Some(numbers) = numbers {
+                let by = self.turned_by(turned, w, s);
+                numbers.iter().for_each(|n| key.add(n ^ by));
+                continue;
+            }
             let Some(held) = w.held(s) else { continue };
             key.add(u64::from(s) << 32 | u64::from(held.lanes));
-            let name = names.val(&held.val);
+            let name = match self.turned(turned, w, s, held) {
+                Some(val) => names.val(&val),
+                None => names.val(&held.val),
+            };
             key.add(name);
         }
     }

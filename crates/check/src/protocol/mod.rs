@@ -16,7 +16,7 @@
 //! | `stretch` | what lies between two acts, run once and then known |
 //! | `state`, `world` | the cluster in the middle of the walk, and who acts on it |
 //! | `explore`, `forget` | all decisions; what no longer matters |
-//! | `canon`, `ahead`, `merge` | when two states are the same; states at the same point, taken together |
+//! | `canon`, `ahead`, `outcome`, `parity`, `merge` | when two states are the same; states at the same point, taken together |
 //! | `finish`, `stuck`, `trace`, `rules` | what is wrong, in words |
 
 mod act;
@@ -32,6 +32,8 @@ mod forget;
 mod know;
 mod machine;
 mod merge;
+mod outcome;
+mod parity;
 mod record;
 pub mod rules;
 mod runs;
@@ -85,7 +87,7 @@ pub(crate) fn judge(kernel: &Kernel) -> Walked {
         .map(|p| p.waits(kernel.barriers.len()))
         .collect();
     let mut bars = 0;
-    let first_bar = kernel
+    let first_bar: Vec<u32> = kernel
         .barriers
         .iter()
         .map(|b| {
@@ -94,6 +96,7 @@ pub(crate) fn judge(kernel: &Kernel) -> Walked {
         })
         .collect();
     let fold = fold::Fold::of(kernel, &slice);
+    let parities = parity::Parities::of(kernel, &programs, &slots, &first_bar);
     let mut env = Env {
         kernel,
         terms: Terms::default(),
@@ -103,6 +106,7 @@ pub(crate) fn judge(kernel: &Kernel) -> Walked {
         may_be_terms: slice.terms,
         period: slice.period,
         sums: slice.sums,
+        parities,
         aliases,
         fold,
         words: slice.words,

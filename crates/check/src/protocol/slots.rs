@@ -18,7 +18,7 @@ pub(super) struct Slots {
     of: Vec<Option<u32>>,
     /// Places that are kept.
     pub(super) kept: u32,
-    all: u32,
+    pub(super) all: u32,
 }
 
 impl Slots {

@@ -3,6 +3,7 @@
 use super::code::{Program, Waiters};
 use super::fold::Fold;
 use super::know::{Shared, WarpKnow};
+use super::parity::Parities;
 use super::record::Records;
 use super::runs::Pairs;
 use super::slots::Slots;
@@ -38,6 +39,8 @@ pub(super) struct Env<'k> {
     pub(super) period: i64,
     /// By register: is it a count and a number more, of which only remainders are used?
     pub(super) sums: Vec<bool>,
+    /// Barriers and registers whose parities may be turned together.
+    pub(super) parities: Parities,
     /// By tile: those it shares bytes with, itself among them.
     pub(super) aliases: Vec<Vec<u32>>,
     /// Counters that are followed by their remainder.
