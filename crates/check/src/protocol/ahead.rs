@@ -3,7 +3,7 @@
 //! As long as one of them has, two states with different counts are not the same.
 
 use super::code::Code;
-use super::state::{Frame, Rounds, Status, Warp};
+use super::state::{Env, Frame, Rounds, Status, Warp};
 use super::term::{Arg, Node, TermId};
 use super::value::Val;
 use super::world::World;
@@ -11,18 +11,34 @@ use std::cmp::Ordering;
 use std::ops::Range;
 use warpline_ir::{Operand, RegId};
 
+/// By role: the steps that have to do with counts.
+pub(super) fn counting(env: &Env<'_>) -> Vec<Vec<usize>> {
+    let has = |c: &Code| match c {
+        Code::Act(a) => a.makes_number(env),
+        Code::For { .. } => true,
+        _ => false,
+    };
+    let of = |code: &[Code]| (0..code.len()).filter(|&i| has(&code[i])).collect();
+    env.programs.iter().map(|p| of(&p.code)).collect()
+}
+
 /// What a warp has yet to run of a round, as stretches of its code that hold all of it.
 struct Left<'c, 'k> {
     code: &'c [Code<'k>],
+    counting: &'c [usize],
     /// From here to there, but for sides of branches that it is not on.
     range: Range<usize>,
     not: Vec<Range<usize>>,
 }
 
 impl<'c, 'k> Left<'c, 'k> {
+    /// Those of its steps that have to do with counts.
     fn steps(&self) -> impl Iterator<Item = &'c Code<'k>> {
         let runs = |i: &usize| !self.not.iter().any(|n| n.contains(i));
-        self.range.clone().filter(runs).map(|i| &self.code[i])
+        let first = self.counting.partition_point(|&i| i < self.range.start);
+        let rest = self.counting[first..].iter().copied();
+        let here = rest.take_while(|&i| i < self.range.end).filter(runs);
+        here.map(|i| &self.code[i])
     }
 
     /// Is a register written on the way?
@@ -123,6 +139,7 @@ impl World<'_, '_> {
     /// What a warp has yet to run of a round.
     fn left_of(&self, w: &Warp, round: TermId) -> Option<Left<'_, '_>> {
         let code = &self.env.programs[w.role as usize].code[..];
+        let counting = &self.env.counting[w.role as usize][..];
         let start = |end: u32| {
             let starts = |c: &Code| match c {
                 Code::For { end: e, .. } | Code::While { end: e, .. } => *e == end,
@@ -141,6 +158,7 @@ impl World<'_, '_> {
             let around = &frames[..first.unwrap_or(frames.len())];
             Left {
                 code,
+                counting,
                 range: from..to,
                 not: around
                     .iter()
@@ -165,6 +183,7 @@ impl World<'_, '_> {
             // It is in an earlier round, and comes to all of it.
             Ordering::Less => Some(Left {
                 code,
+                counting,
                 range: start(end)..end as usize,
                 not: Vec::new(),
             }),

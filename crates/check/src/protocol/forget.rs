@@ -48,10 +48,10 @@ impl World<'_, '_> {
             .collect();
         let each = self.env.bars as usize;
         let drop = |know: &mut Shared, waits: &dyn Fn(usize) -> bool| {
-            let late = |&i: &usize| know.phases[i] + 1 == complete[i] && !waits(i);
-            let late: Vec<usize> = (0..complete.len()).filter(late).collect();
-            for i in late {
-                know.phases[i] -= 1;
+            for (i, &complete) in complete.iter().enumerate() {
+                if know.phases[i] + 1 == complete && !waits(i) {
+                    know.phases[i] -= 1;
+                }
             }
         };
         for w in &mut self.st.warps {

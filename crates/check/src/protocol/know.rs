@@ -151,10 +151,10 @@ impl Shared {
     /// that is less.
     pub(super) fn restrict(&mut self, other: &Know, same: &Same) -> bool {
         let lost = [0, 1].map(|set| same.lost(self.sets()[set], other.sets()[set]));
-        let less = lost.iter().any(|l| !l.is_empty());
+        let less = lost.iter().any(Option::is_some);
         if less {
             for (mine, lost) in self.sets_mut().into_iter().zip(&lost) {
-                mine.clear(lost);
+                lost.iter().for_each(|l| mine.clear(l));
             }
         }
         less
@@ -203,23 +203,23 @@ impl Same {
         }
     }
 
-    /// What I know that they do not.
-    fn lost(&self, mine: &Bits, theirs: &Bits) -> Bits {
+    /// What I know that they do not, if there is anything.
+    fn lost(&self, mine: &Bits, theirs: &Bits) -> Option<Bits> {
+        let moved = mine.iter_without(&self.equal).filter(|&m| {
+            let i = self.by_mine.get(m as usize).copied().unwrap_or(NOBODY);
+            i != NOBODY && !theirs.has(i)
+        });
+        let more = self.more.iter();
+        let more = more.filter(|&&(m, i)| mine.has(m) && !theirs.has(i));
+        let mut others = moved.chain(more.map(|m| m.0)).peekable();
+        if others.peek().is_none() && self.equal.common_is_within(mine, theirs) {
+            return None;
+        }
         let mut lost = Bits::default();
         lost.join_common(mine, &self.equal);
         lost.clear(theirs);
-        for m in mine.iter_without(&self.equal) {
-            match self.by_mine.get(m as usize) {
-                Some(&i) if i != NOBODY && !theirs.has(i) => lost.add(m),
-                _ => {}
-            }
-        }
-        for &(m, i) in &self.more {
-            if mine.has(m) && !theirs.has(i) {
-                lost.add(m);
-            }
-        }
-        lost
+        others.for_each(|m| lost.add(m));
+        Some(lost)
     }
 }
 

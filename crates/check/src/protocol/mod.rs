@@ -107,6 +107,7 @@ pub(crate) fn judge(kernel: &Kernel) -> Walked {
         period: slice.period,
         sums: slice.sums,
         parities,
+        counting: Vec::new(),
         aliases,
         fold,
         words: slice.words,
@@ -120,6 +121,7 @@ pub(crate) fn judge(kernel: &Kernel) -> Walked {
         warps: kernel.warps(),
     };
     env.nothing = Shared::new(env.all_barriers());
+    env.counting = ahead::counting(&env);
     let explored = explore::explore(&env, start(&env));
     Walked {
         refusal: explored.refusal,

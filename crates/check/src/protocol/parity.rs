@@ -214,7 +214,7 @@ impl<'k> Search<'_, 'k> {
             ..Parities::default()
         };
         let mut roots: Vec<usize> = Vec::new();
-        for array in 0..self.arrays {
+        for (array, &bar) in first_bar.iter().enumerate() {
             let root = self.root(array);
             // Nobody waits for it by a parity, or not by that alone.
             if root == array && self.with.iter().filter(|&&w| w == array).count() == 1
@@ -224,7 +224,7 @@ impl<'k> Search<'_, 'k> {
             }
             let family = roots.iter().position(|&r| r == root).unwrap_or_else(|| {
                 roots.push(root);
-                found.first.push(first_bar[array] as usize);
+                found.first.push(bar as usize);
                 found.set.push(vec![None; roles]);
                 roots.len() - 1
             });

@@ -39,6 +39,8 @@ pub(super) struct Env<'k> {
     pub(super) period: i64,
     /// By register: is it a count and a number more, of which only remainders are used?
     pub(super) sums: Vec<bool>,
+    /// By role: the steps that have to do with counts.
+    pub(super) counting: Vec<Vec<usize>>,
     /// Barriers and registers whose parities may be turned together.
     pub(super) parities: Parities,
     /// By tile: those it shares bytes with, itself among them.
