@@ -10,6 +10,7 @@ mod early;
 mod flight;
 mod indices;
 mod kit;
+mod laps;
 mod legal;
 mod named;
 mod operands;
