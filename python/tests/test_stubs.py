@@ -37,7 +37,7 @@ _A = TypeVar("_A")
 
 """
 
-KINDS = {"tensor": "_A", "number": "float", "integer": "int", "text": "str", "type": "Any"}
+KINDS = {"tensor": "_A", "number": "float", "integer": "int", "text": "str", "type": "Any", "flag": "bool"}
 
 
 def parameter(param: Param) -> str:

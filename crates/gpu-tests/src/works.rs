@@ -42,6 +42,8 @@ pub fn all(target: &Target) -> Result<Vec<Named>, FamilyError> {
         let mut tuned = candidates(family, Place::Gpu, target)?;
         tuned.extend(candidates(family, Place::Cpu, target)?);
         let tuned = small(tuned, &mut seen, target)?;
+        let large = family.large_cases(target).into_iter().collect::<Result<_, _>>()?;
+        number(&mut all, &format!("{}, large", family.name()), large, Part::Large);
         let name = format!("{}, candidate", family.name());
         number(&mut all, &name, tuned, Part::Tuning);
         let measured = small(measured(family, target)?, &mut seen, target)?;
@@ -77,7 +79,7 @@ fn small(
     let mut all = vec![];
     for work in works {
         // The same program with smaller extents.
-        let work = work.period().map_or(work, |period| period.problem);
+        let work = work.reduced().unwrap_or(work);
         let steps = work.plan(target)?.steps;
         let programs = steps.iter().map(|s| s.kernel.hash()).collect();
         if work.cost().bytes <= SMALL && seen.insert(programs) {

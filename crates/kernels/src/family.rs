@@ -87,6 +87,15 @@ pub trait Family: Send + Sync + 'static {
     fn period(_: &Self::Problem) -> Option<Period<Self::Problem>> {
         None
     }
+    /// A small problem of the same class, which a config of this one solves as
+    /// well; none where it is small itself.
+    fn reduced(problem: &Self::Problem) -> Option<Self::Problem> {
+        Self::period(problem).map(|period| period.problem)
+    }
+    /// More of the test table, which the simulator has no time for.
+    fn large_cases() -> Vec<Case<Self::Problem, Self::Choice>> {
+        Vec::new()
+    }
     /// What decides which configs are good beside the extents, as JSON: types,
     /// layouts, alignment. The whole problem, unless [`bucket`](Self::bucket) covers the rest.
     fn class(problem: &Self::Problem) -> serde_json::Value {
@@ -179,6 +188,8 @@ pub trait AnyFamily: Send + Sync {
     fn default_candidates(&self, place: Place, target: &Target) -> Vec<serde_json::Value>;
     /// The test table.
     fn cases(&self, target: &Target) -> Vec<Result<Box<dyn AnyWork>, FamilyError>>;
+    /// See [`Family::large_cases`].
+    fn large_cases(&self, target: &Target) -> Vec<Result<Box<dyn AnyWork>, FamilyError>>;
     /// The candidates for the problem that flags ask for, best guess first:
     /// those that agree with every choice the flags make.
     fn candidates(
@@ -217,6 +228,10 @@ pub trait AnyWork: Send + Sync {
     fn reference(&self, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>>;
     /// See [`Family::period`].
     fn period(&self) -> Option<Period<Box<dyn AnyWork>>> {
+        None
+    }
+    /// See [`Family::reduced`].
+    fn reduced(&self) -> Option<Box<dyn AnyWork>> {
         None
     }
     /// What a tuner needs to know of it; none of work that is not a family's.
@@ -295,6 +310,14 @@ impl<F: Family> AnyWork for Work<F> {
             inputs,
         })
     }
+    fn reduced(&self) -> Option<Box<dyn AnyWork>> {
+        let small = Self {
+            problem: F::reduced(&self.problem)?,
+            choice: self.choice.clone(),
+            config: self.config.clone(),
+        };
+        Some(Box::new(small))
+    }
     fn tunable(&self) -> Option<&dyn Tunable> {
         Some(self)
     }
@@ -359,13 +382,10 @@ impl<F: Family> AnyFamily for F {
             .collect()
     }
     fn cases(&self, target: &Target) -> Vec<Result<Box<dyn AnyWork>, FamilyError>> {
-        F::cases()
-            .into_iter()
-            .map(|c| {
-                let work = Work::<F>::new(c.problem, &c.choice, target)?;
-                Ok(Box::new(work) as Box<dyn AnyWork>)
-            })
-            .collect()
+        works::<F>(F::cases(), target)
+    }
+    fn large_cases(&self, target: &Target) -> Vec<Result<Box<dyn AnyWork>, FamilyError>> {
+        works::<F>(F::large_cases(), target)
     }
     fn candidates(
         &self,
@@ -434,6 +454,18 @@ fn asked<F: Family>(m: &ArgMatches, place: Place) -> Result<(F::Problem, F::Choi
         .map_err(|e| FamilyError::Problem(e.to_string()))?;
     let choice = F::Choice::from_arg_matches(m).map_err(|e| FamilyError::Config(e.to_string()))?;
     Ok((problem, choice))
+}
+
+/// Rows of a test table as work.
+fn works<F: Family>(
+    cases: Vec<Case<F::Problem, F::Choice>>,
+    target: &Target,
+) -> Vec<Result<Box<dyn AnyWork>, FamilyError>> {
+    let work = |c: Case<F::Problem, F::Choice>| {
+        let work = Work::<F>::new(c.problem, &c.choice, target)?;
+        Ok(Box::new(work) as Box<dyn AnyWork>)
+    };
+    cases.into_iter().map(work).collect()
 }
 
 /// Does a config have every value that a choice fixes?

@@ -13,17 +13,13 @@ fn one_module_serves_every_extent() {
     for family in registry() {
         let mut modules: HashMap<String, String> = HashMap::new();
         for work in family.cases(&TARGET).into_iter().flatten() {
-            // The same class (what has a name, not a number) and config, apart
-            // from the grid: the same program.
-            let problem = work.problem();
-            let class: Vec<_> = (problem.as_object().into_iter().flatten())
-                .filter(|(_, value)| value.is_string())
-                .collect();
+            // The same class and config, apart from the grid: the same program.
+            let class = work.tunable().expect("a family's").class();
             let mut config = work.config();
             if let Some(c) = config.as_object_mut() {
                 c.remove("ctas");
             }
-            let key = format!("{class:?} {config}");
+            let key = format!("{class} {config}");
             for step in work.plan(&TARGET).expect("legal").steps {
                 let hash = step.kernel.hash();
                 let known = modules.entry(key.clone()).or_insert_with(|| hash.clone());

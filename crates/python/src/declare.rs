@@ -49,6 +49,7 @@ fn measured(call: &Measured) -> Json {
         Value::Number(x) => json!({ "name": param.name, "value": x }),
         Value::Integer(n) => json!({ "name": param.name, "value": n }),
         Value::Text(word) => json!({ "name": param.name, "value": word }),
+        Value::Flag(yes) => json!({ "name": param.name, "value": yes }),
         Value::Tensor(view) => json!({
             "name": param.name,
             "tensor": { "dtype": view.dtype.name(), "shape": view.shape, "strides": view.strides },

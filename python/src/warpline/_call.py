@@ -68,10 +68,10 @@ def call(
 def _eager(op: Op, option: str) -> None:
     """Refuses an option that a trace of the call could not keep."""
     if torch.is_compiling is not None and torch.is_compiling():
-        raise RefusedError(
+        # An exception of Python's own: the tracer shows the sentence of no other.
+        raise RuntimeError(
             f"{op.name}: {option} cannot be traced by torch.compile: tune a call outside of it,"
-            " and the compiled one takes the winner",
-            "tune-in-compile",
+            " and the compiled one takes the winner"
         )
 
 

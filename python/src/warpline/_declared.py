@@ -18,7 +18,7 @@ class Param:
     """A parameter of an op."""
 
     name: str
-    #: ``tensor``, ``number``, ``integer``, ``text`` or ``type``.
+    #: ``tensor``, ``number``, ``integer``, ``text``, ``type`` or ``flag``.
     kind: str
     about: str
     #: Must every call give it?

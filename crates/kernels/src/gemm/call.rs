@@ -16,6 +16,21 @@ const TYPE: Param = Param::element_type(
     "bf16, f16 or f32; that of the first factor where not given, bf16 for fp8.",
 );
 
+const INVARIANT: Param = Param::flag(
+    "batch_invariant",
+    "A row of the result has the same bits whatever the other rows are and however many: K is never split.",
+);
+
+/// What a call fixes of the config.
+fn choice(call: &Call<'_>) -> Choice {
+    let whole = call.flag("batch_invariant");
+    Choice {
+        split_k: whole.then_some(1),
+        stream_k: whole.then_some(false),
+        ..Choice::default()
+    }
+}
+
 /// `matmul(a, b)`.
 pub(super) fn matmul() -> Op<Gemm> {
     Op {
@@ -35,6 +50,7 @@ pub(super) fn matmul() -> Op<Gemm> {
                 Param::optional("scale_a", "A number in memory, f32, that multiplies a."),
                 Param::optional("scale_b", "The same for b."),
                 TYPE,
+                INVARIANT,
             ],
             outputs: vec![Output {
                 name: "c",
@@ -64,7 +80,7 @@ pub(super) fn matmul() -> Op<Gemm> {
                 2 => rows(call, "a", a, p)?,
                 _ => batch(call, a, b, p)?,
             };
-            Ok((plain(p), Choice::default()))
+            Ok((plain(p), choice(call)))
         },
         args: |p| {
             // B as the transpose of a weight.
@@ -80,6 +96,7 @@ pub(super) fn matmul() -> Op<Gemm> {
                 scale_a,
                 scale_b,
                 Value::None,
+                Value::Flag(false),
             ]
         },
     }
@@ -110,6 +127,7 @@ pub(super) fn linear() -> Op<Linear> {
                 Param::optional("scale_x", "A number in memory, f32, that multiplies x."),
                 Param::optional("scale_weight", "The same for the weight."),
                 TYPE,
+                INVARIANT,
             ],
             outputs: vec![Output {
                 name: "y",
@@ -162,7 +180,7 @@ pub(super) fn linear() -> Op<Linear> {
                 ..p
             };
             let p = scaled(call, ["scale_x", "scale_weight"], p)?;
-            Ok((plain(rows(call, "x", x, p)?), Choice::default()))
+            Ok((plain(rows(call, "x", x, p)?), choice(call)))
         },
         args: |p| {
             let [m, n, k] = [p.m, p.n, p.k].map(u64::from);
@@ -182,6 +200,7 @@ pub(super) fn linear() -> Op<Linear> {
                 scale_x,
                 scale_weight,
                 Value::None,
+                Value::Flag(false),
             ]
         },
     }

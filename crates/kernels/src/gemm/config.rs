@@ -153,6 +153,31 @@ pub struct Config {
     pub ctas: u32,
 }
 
+impl From<&Config> for Choice {
+    /// All that a config has, but the grid, which follows from the extents.
+    fn from(c: &Config) -> Self {
+        let registers = |n: u32| (n > 0).then_some(n);
+        Self {
+            form: Some(c.form),
+            tile_m: Some(c.tile_m),
+            tile_n: Some(c.tile_n),
+            tile_k: Some(c.tile_k),
+            consumers: Some(c.consumers),
+            stages: Some(c.stages),
+            cluster: Some(c.cluster),
+            order: Some(c.order),
+            group: Some(c.group),
+            split_k: Some(c.split_k),
+            stream_k: Some(c.stream_k),
+            swap: Some(c.swap),
+            hints: Some(c.hints),
+            load_registers: registers(c.load_registers),
+            math_registers: registers(c.math_registers),
+            ctas: None,
+        }
+    }
+}
+
 /// Bytes of a row of a tile that one copy brings: the widest swizzle.
 const SPAN: u32 = 128;
 
@@ -312,7 +337,7 @@ impl Config {
             ctas: 0,
         };
         config.check_shape(&class)?;
-        config.move_registers(&class, choice)?;
+        config.move_registers(&class, base, choice)?;
         config.stages = match choice.stages.or(base.stages) {
             Some(stages) => stages,
             None => config.most_stages(&class, target),
@@ -444,7 +469,14 @@ impl Config {
     }
 
     /// Settles the registers of the roles, or says what is too much.
-    fn move_registers(&mut self, class: &Class, choice: &Choice) -> Result<(), FamilyError> {
+    fn move_registers(
+        &mut self,
+        class: &Class,
+        base: &Choice,
+        choice: &Choice,
+    ) -> Result<(), FamilyError> {
+        let asked_load = choice.load_registers.or(base.load_registers);
+        let asked_math = choice.math_registers.or(base.math_registers);
         let refuse = |text: String| Err(FamilyError::Config(text));
         let sums = self.accumulators(class);
         let threads = self.warpgroups() * 128;
@@ -455,12 +487,12 @@ impl Config {
             // 504 or 512 in all, in units of 8 for each warpgroup.
             let pool = entry * self.warpgroups();
             let give = |load: u32| (pool - idle * load) / self.consumers / 8 * 8;
-            let load = choice.load_registers.unwrap_or(match (self.consumers, sums) {
+            let load = asked_load.unwrap_or(match (self.consumers, sums) {
                 (3, _) => 32,
                 (_, ..=192) if self.form != Form::Storer => 40,
                 _ => 24,
             });
-            let math = choice.math_registers.unwrap_or(give(load).min(240));
+            let math = asked_math.unwrap_or(give(load).min(240));
             let whole = |n: u32| n.is_multiple_of(8) && (24..=240).contains(&n);
             if !whole(load) || !whole(math) {
                 return refuse(format!(
@@ -476,7 +508,7 @@ impl Config {
                 ));
             }
             (self.load_registers, self.math_registers) = (load, math);
-        } else if choice.load_registers.or(choice.math_registers).is_some() {
+        } else if asked_load.or(asked_math).is_some() {
             return refuse(format!(
                 "registers are moved between roles of 3 or more warpgroups; this config has {}",
                 self.warpgroups()

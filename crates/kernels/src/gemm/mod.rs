@@ -35,6 +35,7 @@ use crate::op::Op;
 use crate::plan::{Buffer, Plan, PlanArg, Step, ZEROED};
 use crate::program::Program;
 use crate::tensor::{HostTensor, TensorSpec};
+use crate::tunable::Bucket;
 use half::{bf16, f16};
 use problem::{Class, Matrix};
 use std::marker::PhantomData;
@@ -50,6 +51,10 @@ pub trait Kind: Send + Sync + 'static {
     fn problem(m: u32, n: u32, k: u32) -> Problem;
     /// The test table.
     fn cases() -> Vec<Case<Problem, Choice>>;
+    /// More of it, for a GPU.
+    fn large_cases() -> Vec<Case<Problem, Choice>> {
+        Vec::new()
+    }
     /// The problems it is measured at.
     fn bench() -> Vec<(&'static str, Problem)>;
     /// The op.
@@ -99,6 +104,9 @@ impl Kind for Bare {
     }
     fn cases() -> Vec<Case<Problem, Choice>> {
         table::gemm()
+    }
+    fn large_cases() -> Vec<Case<Problem, Choice>> {
+        table::large()
     }
     fn bench() -> Vec<(&'static str, Problem)> {
         let bare = SHAPES.map(|[m, n, k]| ("gemm", Self::problem(m, n, k)));
@@ -179,6 +187,52 @@ impl<K: Kind> Family for Product<K> {
         })
     }
 
+    fn class(p: &Problem) -> serde_json::Value {
+        // All that is compiled in; every row starts on 16 bytes.
+        let Problem { out, layout, sums, .. } = p;
+        let mut class = serde_json::json!({ "dtype": p.dtype, "out": out.unwrap_or(p.out()) });
+        let parts = [
+            ("layout", serde_json::json!(layout), *layout != Layout::default()),
+            ("sums", serde_json::json!(sums), *sums != Sums::default()),
+            ("activation", serde_json::json!(p.activation), p.activation != Activation::None),
+            ("bias", true.into(), p.bias),
+            ("residual", true.into(), p.residual),
+            ("scale", true.into(), p.scale.is_some()),
+            ("scales", true.into(), p.scales),
+            ("batched", true.into(), p.batch.is_some()),
+        ];
+        for (name, value, _) in parts.into_iter().filter(|(.., there)| *there) {
+            class[name] = value;
+        }
+        class
+    }
+
+    fn bucket(p: &Problem) -> Bucket {
+        let unit = if p.m <= 64 { 16 } else { 128 };
+        let mut extents = serde_json::json!({ "m": p.m.next_multiple_of(unit), "n": p.n, "k": p.k });
+        if let Some(batch) = p.batch {
+            extents["batch"] = batch.into();
+        }
+        Bucket {
+            extents,
+            rule: "N, K and the batch exactly, as weights do not change; M up to the next multiple of 128, \
+                   of 16 up to 64: the same tiles, whole or not",
+        }
+    }
+
+    fn fit(
+        p: &Problem,
+        choice: &Choice,
+        config: &Config,
+        target: &Target,
+    ) -> Result<Config, FamilyError> {
+        Config::new(p, &Choice::from(config), choice, target)
+    }
+
+    fn estimate(p: &Problem, c: &Config, target: &Target) -> Option<f64> {
+        Some(model::estimate(p, c, target))
+    }
+
     fn cost(p: &Problem) -> Cost {
         let size = |m: Matrix| {
             let elements = m.rows as f64 * m.cols as f64 * m.batch as f64;
@@ -215,6 +269,20 @@ impl<K: Kind> Family for Product<K> {
 
     fn ops() -> Vec<Op<Self>> {
         vec![K::op()]
+    }
+
+    fn large_cases() -> Vec<Case<Problem, Choice>> {
+        K::large_cases()
+    }
+
+    fn reduced(p: &Problem) -> Option<Problem> {
+        let small = Problem {
+            m: p.m.min(300),
+            n: p.n.min(520),
+            k: p.k.min(592),
+            ..p.clone()
+        };
+        (small != *p).then_some(small)
     }
 
     fn period(p: &Problem) -> Option<Period<Problem>> {

@@ -4,7 +4,7 @@
 //! that reach its shared memory, what a tile costs at its end, and the waves
 //! of tiles; beside it, the bytes of all SMs that memory must bring.
 
-use super::config::{Choice, Config, Form};
+use super::config::{Choice, Cluster, Config, Form, Order};
 use super::epilogue::Activation;
 use super::problem::{Problem, Sums};
 use crate::error::FamilyError;
@@ -181,10 +181,65 @@ pub(super) fn choose(
     })
 }
 
-/// The configs worth a measurement, best guess first.
+/// The configs worth a measurement, best guess first: those that the model
+/// tells apart, and of the best the neighbours that it does not.
 pub(super) fn ranked(p: &Problem, target: &Target) -> Vec<Config> {
     let mut all = space(p, &Choice::default(), target).unwrap_or_default();
     all.sort_by(|x, y| estimate(p, x, target).total_cmp(&estimate(p, y, target)));
-    all.truncate(48);
+    all.truncate(BASES);
+    for base in all.clone().iter().take(NEIGHBOURS) {
+        for choice in neighbours(base) {
+            let config = Config::new(p, &Choice::from(base), &choice, target);
+            all.extend(config.ok().filter(|c| !all.contains(c)));
+        }
+    }
+    all.truncate(MOST);
+    all
+}
+
+/// The most candidates, those that the model tells apart, and how many of these have neighbours.
+const MOST: usize = 48;
+const BASES: usize = 24;
+const NEIGHBOURS: usize = 6;
+
+/// What the model does not tell apart from a config.
+fn neighbours(c: &Config) -> Vec<Choice> {
+    let none = Choice::default;
+    let mut all = vec![
+        Choice {
+            group: Some(16),
+            ..none()
+        },
+        Choice {
+            stages: Some(c.stages - 1),
+            ..none()
+        },
+    ];
+    if c.swap {
+        let (hints, tile_k) = (Some(!c.hints), Some(2 * c.tile_k));
+        // Stages as many as fit.
+        let stages = Some(c.stages / 2);
+        all.push(Choice { hints, ..none() });
+        all.push(Choice {
+            tile_k,
+            stages,
+            ..none()
+        });
+        all.push(Choice {
+            tile_k,
+            stages,
+            hints,
+            ..none()
+        });
+    } else {
+        all.push(Choice {
+            order: Some(Order::Dynamic),
+            ..none()
+        });
+        all.push(Choice {
+            cluster: Some(Cluster::Rows),
+            ..none()
+        });
+    }
     all
 }

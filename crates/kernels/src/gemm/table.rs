@@ -204,6 +204,69 @@ pub(super) fn gemm() -> Cases {
     cases
 }
 
+/// Odd shapes at the sizes that people have, in every form.
+pub(super) fn large() -> Cases {
+    let shapes = [
+        [1000, 1000, 1000],
+        [4097, 4104, 1032],
+        [997, 2048, 520],
+        [2039, 136, 4096],
+        [33, 14336, 1000],
+    ];
+    let big = |form, m, n, consumers| Choice {
+        form: Some(form),
+        tile_m: Some(m),
+        tile_n: Some(n),
+        consumers: Some(consumers),
+        ..Choice::default()
+    };
+    let choices = [
+        Choice::default(),
+        big(Form::DoubleBuffer, 128, 128, 2),
+        big(Form::Cooperative, 128, 256, 2),
+        big(Form::Cooperative, 192, 160, 3),
+        big(Form::PingPong, 128, 192, 2),
+        big(Form::PingPong, 128, 208, 2),
+        big(Form::Storer, 128, 192, 2),
+        Choice {
+            stream_k: Some(true),
+            ..big(Form::Cooperative, 128, 224, 2)
+        },
+        Choice {
+            split_k: Some(2),
+            ..big(Form::Cooperative, 128, 128, 2)
+        },
+        Choice {
+            cluster: Some(Cluster::Rows),
+            ..big(Form::Cooperative, 128, 256, 2)
+        },
+        Choice {
+            cluster: Some(Cluster::Cols),
+            ..big(Form::PingPong, 128, 192, 2)
+        },
+        Choice {
+            order: Some(Order::Dynamic),
+            ..big(Form::PingPong, 128, 176, 2)
+        },
+        Choice {
+            order: Some(Order::Hilbert),
+            ..big(Form::Cooperative, 128, 256, 2)
+        },
+        Choice {
+            swap: Some(true),
+            ..big(Form::Cooperative, 64, 128, 2)
+        },
+    ];
+    let cases = shapes.into_iter().flat_map(|[m, n, k]| {
+        let problem = bare(m, n, k);
+        choices.clone().map(|choice| Case {
+            problem: problem.clone(),
+            choice,
+        })
+    });
+    cases.collect()
+}
+
 /// Layers: every epilogue in every form.
 pub(super) fn linear() -> Cases {
     let mut cases = Cases::new();

@@ -17,6 +17,8 @@ pub enum Value {
     Integer(i64),
     /// A word.
     Text(String),
+    /// Yes or no.
+    Flag(bool),
 }
 
 impl From<TensorView> for Value {
@@ -34,6 +36,12 @@ impl From<f64> for Value {
 impl From<i64> for Value {
     fn from(n: i64) -> Self {
         Value::Integer(n)
+    }
+}
+
+impl From<bool> for Value {
+    fn from(yes: bool) -> Self {
+        Value::Flag(yes)
     }
 }
 
@@ -108,6 +116,7 @@ impl<'a> Call<'a> {
             Value::Number(_) => param.kind == Kind::Number,
             Value::Integer(_) => param.kind == Kind::Integer,
             Value::Text(_) => matches!(param.kind, Kind::Text | Kind::Type),
+            Value::Flag(_) => param.kind == Kind::Flag,
         };
         if fits {
             return Ok(());
@@ -118,6 +127,7 @@ impl<'a> Call<'a> {
             Kind::Integer => "an integer",
             Kind::Text => "a word",
             Kind::Type => "the name of an element type",
+            Kind::Flag => "yes or no",
         };
         let given = match value {
             Value::None => "nothing".into(),
@@ -125,6 +135,7 @@ impl<'a> Call<'a> {
             Value::Number(x) => x.to_string(),
             Value::Integer(n) => n.to_string(),
             Value::Text(word) => format!("{word:?}"),
+            Value::Flag(yes) => yes.to_string(),
         };
         self.refuse(format!("{} is {wanted}, not {given}", param.name))
     }
@@ -206,6 +217,11 @@ impl<'a> Call<'a> {
             Some(Value::Text(word)) => Ok(word),
             _ => self.refuse(format!("{name} is a word, and none was given")),
         }
+    }
+
+    /// Is something asked for?
+    pub fn flag(&self, name: &str) -> bool {
+        matches!(self.value(name), Some(Value::Flag(true)))
     }
 
     /// The tensors that are given, in the order of the parameters.

@@ -59,6 +59,8 @@ pub enum Kind {
     Text,
     /// The name of an element type.
     Type,
+    /// Yes or no.
+    Flag,
 }
 
 /// The value of a parameter that a call does not give.
@@ -73,6 +75,8 @@ pub enum Default {
     Integer(i64),
     /// A word.
     Text(&'static str),
+    /// Yes or no.
+    Flag(bool),
 }
 
 impl Default {
@@ -83,6 +87,7 @@ impl Default {
             Default::Number(x) => Value::Number(x),
             Default::Integer(n) => Value::Integer(n),
             Default::Text(word) => Value::Text(word.into()),
+            Default::Flag(yes) => Value::Flag(yes),
         }
     }
 
@@ -93,6 +98,7 @@ impl Default {
             Default::Number(x) => format!("{x:?}"),
             Default::Integer(n) => n.to_string(),
             Default::Text(word) => format!("{word:?}"),
+            Default::Flag(yes) => if yes { "True" } else { "False" }.into(),
         }
     }
 }
@@ -158,6 +164,16 @@ impl Param {
         }
     }
 
+    /// Something that is not so unless a call says so.
+    pub const fn flag(name: &'static str, about: &'static str) -> Self {
+        Self {
+            name,
+            kind: Kind::Flag,
+            about,
+            default: Some(Default::Flag(false)),
+        }
+    }
+
     /// May a call leave it out?
     pub const fn is_optional(&self) -> bool {
         self.default.is_some()
@@ -171,6 +187,7 @@ impl Param {
             (Kind::Integer, _) => "int",
             (Kind::Text, _) => "str",
             (Kind::Type, _) => "str?",
+            (Kind::Flag, _) => "bool",
         };
         match self.default {
             None => format!("{ty} {}", self.name),
@@ -292,9 +309,10 @@ mod tests {
                 "softmax(Tensor x, int dim=-1) -> Tensor",
                 "layer_norm(Tensor x, Tensor? weight=None, Tensor? bias=None, float eps=1e-5) -> Tensor",
                 "rms_norm(Tensor x, Tensor? weight=None, float eps=1e-6) -> Tensor",
-                "matmul(Tensor a, Tensor b, Tensor? scale_a=None, Tensor? scale_b=None, str? out_dtype=None) -> Tensor",
+                "matmul(Tensor a, Tensor b, Tensor? scale_a=None, Tensor? scale_b=None, str? out_dtype=None, \
+                 bool batch_invariant=False) -> Tensor",
                 "linear(Tensor x, Tensor weight, Tensor? bias=None, str activation=\"none\", Tensor? residual=None, \
-                 Tensor? scale_x=None, Tensor? scale_weight=None, str? out_dtype=None) -> Tensor",
+                 Tensor? scale_x=None, Tensor? scale_weight=None, str? out_dtype=None, bool batch_invariant=False) -> Tensor",
             ]
         );
     }

@@ -104,6 +104,7 @@ fn key(call: &Call) -> Vec<u64> {
             Value::Tensor(view) => push(&mut key, view),
             Value::Number(x) => key.extend([2, x.to_bits()]),
             Value::Integer(n) => key.extend([3, *n as u64]),
+            Value::Flag(yes) => key.extend([5, u64::from(*yes)]),
             Value::Text(word) => {
                 let bytes = word.as_bytes().chunks(8);
                 key.extend([4, word.len() as u64]);

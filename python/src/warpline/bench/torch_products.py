@@ -40,6 +40,7 @@ def matmul(
     scale_a: Tensor | None = None,
     scale_b: Tensor | None = None,
     out_dtype: str | None = None,
+    batch_invariant: bool = False,
 ) -> Tensor:
     """a · b, by cuBLAS; fp8 by ``_scaled_mm`` with fast accumulation."""
     if a.dtype.itemsize > 1:
@@ -58,6 +59,7 @@ def linear(
     scale_x: Tensor | None = None,
     scale_weight: Tensor | None = None,
     out_dtype: str | None = None,
+    batch_invariant: bool = False,
 ) -> Tensor:
     """A layer, as torch writes it."""
     y = ACTIVATIONS[activation](functional.linear(x, weight, bias))
@@ -77,6 +79,7 @@ def matmul_reference(
     scale_a: Tensor | None = None,
     scale_b: Tensor | None = None,
     out_dtype: Any = None,
+    batch_invariant: bool = False,
 ) -> Tensor:
     """a · b, in the precision of the inputs."""
     return _product(a, b, scale_a, scale_b)
@@ -91,6 +94,7 @@ def linear_reference(
     scale_x: Tensor | None = None,
     scale_weight: Tensor | None = None,
     out_dtype: Any = None,
+    batch_invariant: bool = False,
 ) -> Tensor:
     """A layer, in the precision of the inputs."""
     y = _product(x, weight.mT, scale_x, scale_weight)
