@@ -84,23 +84,24 @@ pub(super) fn absorb(
     of_new: &Records,
 ) -> bool {
     let mut changed = less_phases(old, new);
-    let mut known: FxHashMap<u64, Vec<u32>> = FxHashMap::default();
-    for &(i, id) in of_old {
-        known.entry(id).or_default().push(i);
-    }
+    let mut known: Vec<(u64, u32)> = of_old.iter().map(|&(i, id)| (id, i)).collect();
+    known.sort_unstable();
     // Records that both have, and those that are added: mine, theirs.
     let (mut same, mut added) = (Same::default(), Vec::new());
     for &(i, id) in of_new {
-        let Some(list) = known.get(&id) else {
-            added.push((add(env, old, new, i), i));
-            continue;
-        };
+        let first = known.partition_point(|k| k.0 < id);
+        let same_id = known[first..].iter().take_while(|k| k.0 == id);
         let settled = new.records.get(i).settled;
-        for &to in list {
+        let mut found = false;
+        for &(_, to) in same_id {
+            found = true;
             same.add(to, i);
             let r = old.records.get_mut(to);
             changed |= r.settled && !settled;
             r.settled &= settled;
+        }
+        if !found {
+            added.push((add(env, old, new, i), i));
         }
     }
     changed |= !added.is_empty();

@@ -80,10 +80,25 @@ impl Place {
     }
 }
 
+/// The records themselves, by number: a copy of them has room for more.
+#[derive(Default)]
+struct All(Vec<Record>);
+
+impl Clone for All {
+    fn clone(&self) -> Self {
+        let mut list = Vec::with_capacity(self.0.len() + ROOM);
+        list.extend_from_slice(&self.0);
+        Self(list)
+    }
+}
+
+/// Records that are likely to be made on the way to the next state.
+const ROOM: usize = 64;
+
 /// All records of a state; a number may be used again once nobody knows of it.
 #[derive(Clone, Default)]
 pub(super) struct Records {
-    all: Vec<Record>,
+    all: All,
     /// How many were ever made.
     made: u64,
     free: Vec<u32>,
@@ -102,15 +117,16 @@ pub(super) struct Records {
 
 impl Records {
     pub(super) fn get(&self, i: u32) -> &Record {
-        &self.all[i as usize]
+        &self.all.0[i as usize]
     }
 
     pub(super) fn get_mut(&mut self, i: u32) -> &mut Record {
-        &mut self.all[i as usize]
+        &mut self.all.0[i as usize]
     }
 
     pub(super) fn live(&self) -> impl Iterator<Item = (u32, &Record)> {
         self.all
+            .0
             .iter()
             .enumerate()
             .filter(|(_, r)| r.live)
@@ -118,7 +134,7 @@ impl Records {
     }
 
     fn alive(&self, i: u32) -> Option<(u32, &Record)> {
-        let r = &self.all[i as usize];
+        let r = &self.all.0[i as usize];
         r.live.then_some((i, r))
     }
 
@@ -159,7 +175,7 @@ impl Records {
 
     /// Gives a record more bytes.
     pub(super) fn widen(&mut self, i: u32, runs: Runs) {
-        let r = &mut self.all[i as usize];
+        let r = &mut self.all.0[i as usize];
         if let Some(place) = self.by_place.get_mut(&(r.cta, r.tile)) {
             place.list.retain(|p| p.record != i);
             place.add(i, runs.bounds());
@@ -222,12 +238,12 @@ impl Records {
         self.made += 1;
         match self.free.pop() {
             Some(i) => {
-                self.all[i as usize] = r;
+                self.all.0[i as usize] = r;
                 i
             }
             None => {
-                self.all.push(r);
-                self.all.len() as u32 - 1
+                self.all.0.push(r);
+                self.all.0.len() as u32 - 1
             }
         }
     }
@@ -238,8 +254,8 @@ impl Records {
         let mut dead = Bits::default();
         let mut free = Bits::default();
         self.free.iter().for_each(|&i| free.add(i));
-        for i in 0..self.all.len() as u32 {
-            let r = &self.all[i as usize];
+        for i in 0..self.all.0.len() as u32 {
+            let r = &self.all.0[i as usize];
             if !r.live && !free.has(i) {
                 dead.add(i);
                 self.free.push(i);
