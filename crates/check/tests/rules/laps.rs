@@ -216,3 +216,43 @@ fn who_passes_over_slots_wrongly_at_one_stage_is_found() {
         if_(last(at) & at.odd.get().eq(1u32), || at.stage.set(0u32));
     }));
 }
+
+/// A lap for each tile; behind it something that a launch decides, and then the taker's parity may
+/// be set.
+fn whole_laps(behind: Option<u32>) -> Kernel {
+    kernel(|k| {
+        let [tiles, n] = ["tiles", "n"].map(|p| k.param::<u32>(p));
+        let [full, empty] = ["full", "empty"].map(|b| k.barrier(b, STAGES).count(1));
+        k.role("give").warps(1).body(|| {
+            elect(|| {
+                let at = Cursor::new(1);
+                steps(tiles).each(|_| {
+                    for _ in 0..STAGES {
+                        empty.at(at.stage.get()).wait(at.parity.get());
+                        full.at(at.stage.get()).arrive();
+                        at.next();
+                    }
+                });
+            });
+        });
+        k.role("take").warps(1).body(|| {
+            let at = Cursor::new(0);
+            steps(tiles).each(|_| {
+                for _ in 0..STAGES {
+                    full.at(at.stage.get()).wait(at.parity.get());
+                    warp_sync();
+                    elect(|| empty.at(at.stage.get()).arrive());
+                    at.next();
+                }
+                steps(n).each(|_| warp_sync());
+                behind.into_iter().for_each(|p| at.parity.set(p));
+            });
+        });
+    })
+}
+
+#[test]
+fn a_parity_that_is_set_to_what_is_right_behind_one_lap_is_wrong_behind_two() {
+    passes(&whole_laps(None));
+    refused(&whole_laps(Some(1)));
+}
