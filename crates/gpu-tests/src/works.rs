@@ -42,8 +42,16 @@ pub fn all(target: &Target) -> Result<Vec<Named>, FamilyError> {
         let mut tuned = candidates(family, Place::Gpu, target)?;
         tuned.extend(candidates(family, Place::Cpu, target)?);
         let tuned = small(tuned, &mut seen, target)?;
-        let large = family.large_cases(target).into_iter().collect::<Result<_, _>>()?;
-        number(&mut all, &format!("{}, large", family.name()), large, Part::Large);
+        let large = family
+            .large_cases(target)
+            .into_iter()
+            .collect::<Result<_, _>>()?;
+        number(
+            &mut all,
+            &format!("{}, large", family.name()),
+            large,
+            Part::Large,
+        );
         let name = format!("{}, candidate", family.name());
         number(&mut all, &name, tuned, Part::Tuning);
         let measured = small(measured(family, target)?, &mut seen, target)?;

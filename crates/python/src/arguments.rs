@@ -20,7 +20,10 @@ pub(crate) fn plain(op: &AnyOp, param: &Param, value: &Bound<'_, PyAny>) -> PyRe
         Kind::Number => (value.extract().map(Value::Number), "a number"),
         Kind::Integer => (value.extract().map(Value::Integer), "an integer"),
         Kind::Type if value.is_none() => return Ok(Value::None),
-        Kind::Type => (value.extract().map(Value::Text), "the name of an element type"),
+        Kind::Type => (
+            value.extract().map(Value::Text),
+            "the name of an element type",
+        ),
         Kind::Flag => (value.extract().map(Value::Flag), "True or False"),
         Kind::Text => (value.extract().map(Value::Text), "a word"),
     };

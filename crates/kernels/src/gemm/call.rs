@@ -113,10 +113,7 @@ pub(super) fn linear() -> Op<Linear> {
                     "x",
                     "[…, K] in bf16, f16, e4m3 or e5m2; K is dense in memory.",
                 ),
-                Param::tensor(
-                    "weight",
-                    "[N, K], of the type of x; e4m3 beside e5m2.",
-                ),
+                Param::tensor("weight", "[N, K], of the type of x; e4m3 beside e5m2."),
                 Param::optional("bias", "[N], of the type of y."),
                 Param::text(
                     "activation",
@@ -360,7 +357,9 @@ fn scales(p: &Problem) -> [Value; 2] {
 fn rows(call: &Call<'_>, name: &str, a: &TensorView, p: Problem) -> Result<Problem, FamilyError> {
     let (out, outer) = (&call.outs[0], a.shape.len() - 1);
     let residual = call.optional("residual").unwrap_or(out);
-    let count = a.shape[..outer].iter().fold(1u64, |n, &m| n.saturating_mul(m));
+    let count = a.shape[..outer]
+        .iter()
+        .fold(1u64, |n, &m| n.saturating_mul(m));
     let p = Problem {
         m: side(call, "M", count)?,
         ..p
@@ -388,11 +387,13 @@ fn rows(call: &Call<'_>, name: &str, a: &TensorView, p: Problem) -> Result<Probl
             ));
         }
     };
-    let apart = |who: &str, stride: i64| match u64::try_from(stride) {
+    let apart = |who: &str, stride: i64| {
+        match u64::try_from(stride) {
         Ok(stride) => Ok(Some(stride)),
         Err(_) => call.refuse(format!(
             "the rows of {who} follow each other upwards, and a stride of {stride} does not: make it contiguous"
         )),
+    }
     };
     Ok(Problem {
         a_stride: match p.k {

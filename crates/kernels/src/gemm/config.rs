@@ -241,7 +241,9 @@ impl Config {
         };
         let narrow = [16, 1];
         let choices = [[128, 2], [128, 1], [64, 2], [64, 1], [32, 2], [32, 1]];
-        let mut all = choices.map(|[bytes, stages]| [bytes / size, stages]).into_iter();
+        let mut all = choices
+            .map(|[bytes, stages]| [bytes / size, stages])
+            .into_iter();
         all.find(fits).unwrap_or(narrow)
     }
 
@@ -369,7 +371,12 @@ impl Config {
                 self.consumers
             ));
         }
-        let unit = 64 * if self.form == Form::PingPong { 1 } else { self.consumers };
+        let unit = 64
+            * if self.form == Form::PingPong {
+                1
+            } else {
+                self.consumers
+            };
         if rows == 0 || !rows.is_multiple_of(unit) || rows > 256 {
             return refuse(format!(
                 "{of_rows} is a multiple of {unit} up to 256 (64 rows for each consumer), not {rows}"
@@ -430,13 +437,19 @@ impl Config {
             return refuse("--sums promoted needs a loader: not form double-buffer");
         }
         if self.form == Form::DoubleBuffer && self.consumers == 3 {
-            return refuse("form double-buffer has 1 or 2 consumers, which bring equal parts; not 3");
+            return refuse(
+                "form double-buffer has 1 or 2 consumers, which bring equal parts; not 3",
+            );
         }
         if (split || self.stream_k) && self.order == Order::Dynamic {
-            return refuse("with --split-k or --stream-k a CTA's tiles are known: not --order dynamic");
+            return refuse(
+                "with --split-k or --stream-k a CTA's tiles are known: not --order dynamic",
+            );
         }
         if self.form == Form::DoubleBuffer && self.order == Order::Dynamic {
-            return refuse("--order dynamic needs a loader that fetches tiles: not form double-buffer");
+            return refuse(
+                "--order dynamic needs a loader that fetches tiles: not form double-buffer",
+            );
         }
         if self.cluster != Cluster::One {
             if self.form == Form::DoubleBuffer {
@@ -544,7 +557,11 @@ impl Config {
             let room = config.shared_bytes(class, target) <= target.shared_bytes;
             room && (self.swap || cols * size >= 64 || !self.tile_n.is_multiple_of(32))
         };
-        let most = if self.form == Form::DoubleBuffer { 2 } else { 8 };
+        let most = if self.form == Form::DoubleBuffer {
+            2
+        } else {
+            8
+        };
         (2..=most).rev().find(wide).unwrap_or(2)
     }
 
@@ -552,7 +569,10 @@ impl Config {
     fn check_room(&self, class: &Class, target: &Target) -> Result<(), FamilyError> {
         let refuse = |text: String| Err(FamilyError::Config(text));
         if self.stages < 2 || self.stages > 32 {
-            return refuse(format!("a ring has 2 to 32 stages here, not {}", self.stages));
+            return refuse(format!(
+                "a ring has 2 to 32 stages here, not {}",
+                self.stages
+            ));
         }
         let needed = self.shared_bytes(class, target);
         if needed > target.shared_bytes {
@@ -571,12 +591,7 @@ impl Config {
     }
 
     /// CTAs of the grid.
-    fn grid(
-        &self,
-        p: &Problem,
-        asked: Option<u32>,
-        target: &Target,
-    ) -> Result<u32, FamilyError> {
+    fn grid(&self, p: &Problem, asked: Option<u32>, target: &Target) -> Result<u32, FamilyError> {
         let refuse = |text: String| Err(FamilyError::Config(text));
         let [rows, cols] = self.tiles(p);
         let tiles = rows * cols * p.batches();

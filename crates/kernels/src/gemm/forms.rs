@@ -276,7 +276,9 @@ fn split_k<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Config
     });
     for i in 0..c.consumers {
         let name = format!("sums_{}", CONSUMERS[i as usize]);
-        let handed = k.ring(&name, 1, |s| s.tile::<f32>(c.rows(), c.sides()[1])).across();
+        let handed = k
+            .ring(&name, 1, |s| s.tile::<f32>(c.rows(), c.sides()[1]))
+            .across();
         let outbox = line.outbox(k, CONSUMERS[i as usize]);
         let (role, rows) = consumer(k, c, i);
         role.body(|| {

@@ -13,6 +13,7 @@
 //! | `reference` | float64 |
 //! | `table` | the test table |
 
+mod call;
 pub mod config;
 pub mod epilogue;
 mod forms;
@@ -20,7 +21,6 @@ mod model;
 mod parts;
 pub mod problem;
 mod reference;
-mod call;
 mod table;
 mod walk;
 
@@ -138,7 +138,13 @@ impl Kind for Layer {
         let problem = |[m, n, k]: [u32; 3]| {
             let activation = Activation::GeluTanh;
             let problem = Self::problem(m, n, k);
-            ("linear", Problem { activation, ..problem })
+            (
+                "linear",
+                Problem {
+                    activation,
+                    ..problem
+                },
+            )
         };
         SHAPES.map(problem).into()
     }
@@ -189,12 +195,22 @@ impl<K: Kind> Family for Product<K> {
 
     fn class(p: &Problem) -> serde_json::Value {
         // All that is compiled in; every row starts on 16 bytes.
-        let Problem { out, layout, sums, .. } = p;
+        let Problem {
+            out, layout, sums, ..
+        } = p;
         let mut class = serde_json::json!({ "dtype": p.dtype, "out": out.unwrap_or(p.out()) });
         let parts = [
-            ("layout", serde_json::json!(layout), *layout != Layout::default()),
+            (
+                "layout",
+                serde_json::json!(layout),
+                *layout != Layout::default(),
+            ),
             ("sums", serde_json::json!(sums), *sums != Sums::default()),
-            ("activation", serde_json::json!(p.activation), p.activation != Activation::None),
+            (
+                "activation",
+                serde_json::json!(p.activation),
+                p.activation != Activation::None,
+            ),
             ("bias", true.into(), p.bias),
             ("residual", true.into(), p.residual),
             ("scale", true.into(), p.scale.is_some()),
@@ -209,7 +225,8 @@ impl<K: Kind> Family for Product<K> {
 
     fn bucket(p: &Problem) -> Bucket {
         let unit = if p.m <= 64 { 16 } else { 128 };
-        let mut extents = serde_json::json!({ "m": p.m.next_multiple_of(unit), "n": p.n, "k": p.k });
+        let mut extents =
+            serde_json::json!({ "m": p.m.next_multiple_of(unit), "n": p.n, "k": p.k });
         if let Some(batch) = p.batch {
             extents["batch"] = batch.into();
         }

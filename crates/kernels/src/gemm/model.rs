@@ -64,17 +64,21 @@ pub(super) fn estimate(p: &Problem, c: &Config, target: &Target) -> f64 {
         let handed = if c.split_k > 1 { 2500.0 } else { 0.0 };
         waves * ((steps / parts).ceil() * step + end + handed)
     };
-    let tail = if c.form == Form::PingPong { values * 0.06 } else { 0.0 };
+    let tail = if c.form == Form::PingPong {
+        values * 0.06
+    } else {
+        0.0
+    };
     let busy = cycles * per_sm.max(1.0) + tail;
-    let memory = |x: u64| x as f64;
     let traffic = p.batches() as f64
-        * (memory(p.a().rows) * memory(p.a().cols) * size
-            + memory(p.b().rows) * memory(p.b().cols) * size
+        * ((f64::from(p.m) + f64::from(p.n)) * f64::from(p.k) * size
             + f64::from(p.m) * f64::from(p.n) * out * (1.0 + f64::from(p.residual)));
     // Few bytes in flight do not keep the memory busy.
     let flying = f64::from(c.ctas) * f64::from(c.stages - 1) * bytes;
     let speed = MEMORY * (flying / 6.0e6).min(1.0);
-    LAUNCH + ((START + busy) / CLOCK).max(traffic / speed + START / CLOCK)
+    // The longer of the two, and somewhat more where they are alike.
+    let (busy, memory) = (busy / CLOCK, traffic / speed);
+    LAUNCH + START / CLOCK + (busy.powi(4) + memory.powi(4)).powf(0.25)
 }
 
 /// The configs worth a try for a problem, with the caller's choices in them:
@@ -155,7 +159,6 @@ fn bases(p: &Problem) -> Vec<Choice> {
                 for stream_k in [false, true] {
                     let swap = Choice {
                         swap: Some(true),
-                        hints: Some(true),
                         stream_k: Some(stream_k),
                         ..plain()
                     };
@@ -168,11 +171,7 @@ fn bases(p: &Problem) -> Vec<Choice> {
 }
 
 /// The config that may take the least time.
-pub(super) fn choose(
-    p: &Problem,
-    choice: &Choice,
-    target: &Target,
-) -> Result<Config, FamilyError> {
+pub(super) fn choose(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
     let all = space(p, choice, target)?;
     let time = |c: &Config| estimate(p, c, target);
     let best = all.iter().min_by(|x, y| time(x).total_cmp(&time(y)));

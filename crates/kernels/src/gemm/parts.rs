@@ -260,7 +260,11 @@ impl<T: Out> Line<T> {
         parts: u32,
     ) {
         let c = &self.config;
-        let (m, n) = if c.swap { (at.col, at.row) } else { (at.row, at.col) };
+        let (m, n) = if c.swap {
+            (at.col, at.row)
+        } else {
+            (at.row, at.col)
+        };
         let (first, depth) = (step * c.tile_k, c.tile_k);
         let inner = inner(&self.class, c);
         let hint = |hint| c.hints.then_some(hint);

@@ -137,7 +137,13 @@ pub(super) fn gemm() -> Cases {
             (choice.swap, choice.tile_m, choice.consumers) = (Some(true), Some(16), Some(1));
             add(bare(m, 136, 200), choice.clone());
             let out = Some(Float::F32);
-            add(Problem { out, ..bare(m, 136, 200) }, choice.clone());
+            add(
+                Problem {
+                    out,
+                    ..bare(m, 136, 200)
+                },
+                choice.clone(),
+            );
             if f == Form::Cooperative {
                 choice.stream_k = Some(true);
                 add(bare(m, 264, 200), choice);
@@ -199,7 +205,13 @@ pub(super) fn gemm() -> Cases {
             ..problem
         };
         add(strided.clone(), form(f));
-        add(Problem { batch: None, ..strided }, form(f));
+        add(
+            Problem {
+                batch: None,
+                ..strided
+            },
+            form(f),
+        );
     }
     cases
 }
@@ -308,13 +320,29 @@ pub(super) fn linear() -> Cases {
             let batch = Some(2);
             let c_stride = Some(288);
             cases.push(Case {
-                problem: Problem { batch, c_stride, ..problem.clone() },
+                problem: Problem {
+                    batch,
+                    c_stride,
+                    ..problem.clone()
+                },
                 choice: choice.clone(),
             });
-            cases.push(Case { problem: problem.clone(), choice });
+            cases.push(Case {
+                problem: problem.clone(),
+                choice,
+            });
         }
     }
-    for problem in [Problem { k: 0, ..full.clone() }, Problem { bias: false, ..full }] {
+    for problem in [
+        Problem {
+            k: 0,
+            ..full.clone()
+        },
+        Problem {
+            bias: false,
+            ..full
+        },
+    ] {
         cases.push(Case {
             problem,
             choice: Choice::default(),

@@ -83,7 +83,12 @@ impl Call {
 
     fn is_dense(&self, name: &str, view: &TensorView) -> Result<(), Error> {
         let address = view.address;
-        if *view == (TensorView { address, ..view.packed() }) {
+        if *view
+            == (TensorView {
+                address,
+                ..view.packed()
+            })
+        {
             return Ok(());
         }
         self.refuse(format!(
