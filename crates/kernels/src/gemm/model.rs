@@ -6,79 +6,119 @@
 
 use super::config::{Choice, Cluster, Config, Form, Order};
 use super::epilogue::Activation;
-use super::problem::{Problem, Sums};
+use super::problem::{Matrix, Problem, Sums};
 use crate::error::FamilyError;
 use warpline_ir::Target;
 
-/// Cycles per second under load.
-const CLOCK: f64 = 1.55e9;
-/// Bytes per second of memory.
-const MEMORY: f64 = 4.2e12;
-/// Bytes per cycle that the L2 brings to one SM.
-const L2: f64 = 62.0;
-/// Cycles until the first stage is full.
-const START: f64 = 6000.0;
-/// Seconds of a launch.
-const LAUNCH: f64 = 2.0e-6;
+/// What the machine does, fitted to what an H200 took for 50 problems (`docs/perf/gemm.md`).
+mod fitted {
+    /// Cycles per second.
+    pub(super) const CLOCK: f64 = 1.6e9;
+    /// Bytes per second of memory.
+    pub(super) const MEMORY: f64 = 3.67e12;
+    /// Bytes per cycle that the L2 brings to one SM.
+    pub(super) const L2: f64 = 80.0;
+    /// Cycles of the latency that stages in flight hide.
+    pub(super) const LATENCY: f64 = 1090.0;
+    /// Cycles until the first stage is full.
+    pub(super) const START: f64 = 4000.0;
+    /// Seconds of a launch.
+    pub(super) const LAUNCH: f64 = 2.3e-6;
+    /// Cycles of the end of a tile, and of each of its values.
+    pub(super) const END: [f64; 2] = [1280.0, 0.019];
+    /// Cycles of an activation, a bias and a residual, for each value.
+    pub(super) const PARTS: [f64; 3] = [0.18, 0.02, 0.05];
+    /// Cycles from tile to tile where another's products hide the end.
+    pub(super) const TURN: f64 = 750.0;
+    /// Cycles of a step that nothing hides where every warp loads and computes.
+    pub(super) const ALONE: f64 = 1600.0;
+    /// Cycles of handing sums through memory, and of each of them.
+    pub(super) const STREAM: [f64; 2] = [13700.0, 0.24];
+    /// Cycles of handing a sum through a cluster.
+    pub(super) const SPLIT: f64 = 0.75;
+    /// What rows that start between two sectors of 32 bytes cost more: to
+    /// read, and to write in parts of 32 bytes.
+    pub(super) const RAGGED: [f64; 2] = [0.95, 2.65];
+    /// At the limit of power each byte that is moved costs time: this share, for
+    /// one byte of a stage for each product, from so many operations on.
+    pub(super) const HEAT: [f64; 2] = [8.0, 5e11];
+}
+
+/// Do rows start between two sectors of memory?
+fn ragged(m: Matrix) -> bool {
+    !(m.stride * m.dtype.bytes() as u64).is_multiple_of(32)
+}
 
 /// Seconds that a config may take.
 pub(super) fn estimate(p: &Problem, c: &Config, target: &Target) -> f64 {
+    use fitted::*;
     let size = p.dtype.dtype().bytes() as f64;
     let [rows, cols] = c.sides().map(f64::from);
     let steps = f64::from(p.k.div_ceil(c.tile_k).max(1));
+    let reads = 1.0 + RAGGED[0] * f64::from(ragged(p.a()) || ragged(p.b()));
+    let out = p.out().dtype().bytes() as f64;
+    let [width, _] = c.outbox(&p.class(), target);
+    let narrow = 64.0 / (f64::from(width) * out);
+    let writes = 1.0 + RAGGED[1] * narrow * f64::from(ragged(p.c()));
     // One product of 64 rows and 32 bytes of K, by the tensor cores or as fast
     // as shared memory gives its operands.
-    let product = (cols / 2.0).max(12.0 + cols / 4.0);
+    let product = (cols / 2.0).max(28.0 + cols / 4.0);
     let products = rows / 64.0 * f64::from(c.tile_k) * size / 32.0;
     let mut math = products * product;
     if p.sums == Sums::Promoted {
         math *= 1.25;
     }
-    let bytes = (rows + cols) * f64::from(c.tile_k) * size / f64::from(c.cluster.size()).sqrt();
-    // Stages in flight hide the latency of a copy.
-    let latency = 700.0 / f64::from(c.stages - 1);
-    let step = math.max(bytes / L2).max(latency);
-    let out = p.out().dtype().bytes() as f64;
+    let bytes = (rows + cols) * f64::from(c.tile_k) * size * reads;
+    let brought = bytes / L2 / f64::from(c.cluster.size()).sqrt();
+    let mut step = math.max(brought).max(LATENCY / f64::from(c.stages - 1));
+    if c.form == Form::DoubleBuffer {
+        step += ALONE;
+    }
     let values = rows * cols;
-    let function = match p.activation {
-        Activation::None | Activation::Relu => 0.0,
-        _ => 0.11,
-    };
-    let extra = f64::from(p.bias) * 0.01 + f64::from(p.residual) * 0.05;
-    let end = 2000.0 + values * (0.027 * out + function + extra);
-    let end = match c.form {
-        Form::PingPong => 600.0,
-        Form::DoubleBuffer => end + 1500.0,
-        Form::Cooperative | Form::Storer => end,
+    let plain = matches!(p.activation, Activation::None | Activation::Relu);
+    let parts = [!plain, p.bias, p.residual].map(f64::from);
+    let function: f64 = parts
+        .iter()
+        .zip(PARTS)
+        .map(|(there, cost)| there * cost)
+        .sum();
+    let each = END[1] * out / 2.0 * writes + function;
+    // Two consumers share a tile's end; more are faster.
+    let end = END[0] + values * each * 2.0 / f64::from(c.consumers);
+    let (end, tail) = match c.form {
+        // The end of one hides behind the products of the other, if these are long enough.
+        Form::PingPong => (
+            TURN + (0.37 * end - steps * step).max(0.0),
+            end + values * each,
+        ),
+        _ => (end, 0.0),
     };
     let [tall, wide] = c.tiles(p);
     let tiles = tall as f64 * wide as f64 * p.batches() as f64;
-    let per_sm = f64::from(c.ctas.div_ceil(target.sms));
-    let parts = f64::from(c.split_k);
+    let per_sm = f64::from(c.ctas.div_ceil(target.sms).max(1));
+    let halves = f64::from(c.split_k);
     let cycles = if c.stream_k {
         let share = tiles * steps / f64::from(c.ctas);
-        // CTAs at different steps of K find little of each other's in the L2.
-        1.3 * share * step + (share / steps).ceil() * end + 2000.0 + values * 0.3
+        // CTAs at different steps of K find nothing of each other's in the L2.
+        let strangers = if tall > 1 && wide > 1 { 1.5 } else { 1.0 };
+        strangers * share * step + (share / steps).ceil() * end + STREAM[0] + values * STREAM[1]
     } else {
-        let waves = (tiles * parts / f64::from(c.ctas)).ceil();
-        let handed = if c.split_k > 1 { 2500.0 } else { 0.0 };
-        waves * ((steps / parts).ceil() * step + end + handed)
+        let waves = (tiles * halves / f64::from(c.ctas)).ceil();
+        let handed = if c.split_k > 1 { values * SPLIT } else { 0.0 };
+        waves * ((steps / halves).ceil() * step + end + handed)
     };
-    let tail = if c.form == Form::PingPong {
-        values * 0.06
-    } else {
-        0.0
-    };
-    let busy = cycles * per_sm.max(1.0) + tail;
-    let traffic = p.batches() as f64
-        * ((f64::from(p.m) + f64::from(p.n)) * f64::from(p.k) * size
-            + f64::from(p.m) * f64::from(p.n) * out * (1.0 + f64::from(p.residual)));
+    let [m, n, k] = [p.m, p.n, p.k].map(f64::from);
+    let hot = (2.0 * m * n * k * p.batches() as f64 / HEAT[1]).min(1.0);
+    let heat = 1.0 + hot * HEAT[0] * (1.0 / rows + 1.0 / cols);
+    let busy = (START + cycles * per_sm + tail) / CLOCK * heat;
+    let factors = (m + n) * k * size * reads;
+    let results = m * n * out * (writes + f64::from(p.residual));
     // Few bytes in flight do not keep the memory busy.
     let flying = f64::from(c.ctas) * f64::from(c.stages - 1) * bytes;
-    let speed = MEMORY * (flying / 6.0e6).min(1.0);
+    let speed = MEMORY * (flying / 1e6).min(1.0);
+    let memory = p.batches() as f64 * (factors + results) / speed;
     // The longer of the two, and somewhat more where they are alike.
-    let (busy, memory) = (busy / CLOCK, traffic / speed);
-    LAUNCH + START / CLOCK + (busy.powi(4) + memory.powi(4)).powf(0.25)
+    LAUNCH + (busy.powi(4) + memory.powi(4)).powf(0.25)
 }
 
 /// The configs worth a try for a problem, with the caller's choices in them:
@@ -138,6 +178,22 @@ fn bases(p: &Problem) -> Vec<Choice> {
                 ..plain()
             };
             add(Form::Cooperative, 128, n, 2, split_k);
+        }
+        // Rows between sectors are brought twice: two CTAs share them.
+        for (form, n) in [
+            (Form::Cooperative, 256),
+            (Form::Cooperative, 192),
+            (Form::Cooperative, 128),
+            (Form::PingPong, 192),
+            (Form::PingPong, 128),
+        ] {
+            let shared = Choice {
+                cluster: Some(Cluster::Rows),
+                ..plain()
+            };
+            if ragged(p.a()) || ragged(p.b()) {
+                add(form, 128, n, 2, shared);
+            }
         }
         add(Form::Cooperative, 256, 128, 2, plain());
         add(Form::Cooperative, 192, 160, 3, plain());

@@ -6,7 +6,9 @@
 //!    dropped; two always stay.
 //! 3. *Compared*: from the front, outputs are held against the reference until
 //!    two are right. A wrong one is out, however fast.
-//! 4. *Confirmed*: these two race alone. The winner is the faster one, and of two
+//! 4. *Confirmed*: these two race alone, with the family's own choice (the first
+//!    of all) beside them, which cannot win but tells the gain: after a pause the
+//!    clocks are others. The winner is the faster one, and of two
 //!    that cannot be told apart the one that the family names first, so that
 //!    tuning again gives the same.
 //!
@@ -245,14 +247,18 @@ impl Race<'_> {
             two => two.to_vec(),
         };
         self.left = two.clone();
+        let own = &self.lanes[0];
+        let beside = !two.contains(&0) && matches!(own.fate, Fate::Slower | Fate::Dropped(_));
+        self.left.extend(beside.then_some(0));
         self.left.sort_unstable();
-        // What counts of these two is how they did against each other.
-        for &i in &two {
+        // What counts of these is how they did against each other.
+        for &i in &self.left {
             self.lanes[i].seconds.clear();
         }
         for _ in 0..rounds {
             self.round()?;
         }
+        self.left.retain(|i| two.contains(i));
         let (winner, second) = match *self.left.as_slice() {
             [a, b] => {
                 let (first, later) = (self.lanes[a].median(), self.lanes[b].median());
