@@ -41,7 +41,7 @@ mod fitted {
     pub(super) const RAGGED: [f64; 2] = [0.95, 2.65];
     /// At the limit of power each byte that is moved costs time: this share, for
     /// one byte of a stage for each product, from so many operations on.
-    pub(super) const HEAT: [f64; 2] = [8.0, 5e11];
+    pub(super) const HEAT: [f64; 2] = [12.0, 5e11];
 }
 
 /// Do rows start between two sectors of memory?
@@ -54,6 +54,7 @@ pub(super) fn estimate(p: &Problem, c: &Config, target: &Target) -> f64 {
     use fitted::*;
     let size = p.dtype.dtype().bytes() as f64;
     let [rows, cols] = c.sides().map(f64::from);
+    let [m, n, k] = [p.m, p.n, p.k].map(f64::from);
     let steps = f64::from(p.k.div_ceil(c.tile_k).max(1));
     let reads = 1.0 + RAGGED[0] * f64::from(ragged(p.a()) || ragged(p.b()));
     let out = p.out().dtype().bytes() as f64;
@@ -100,14 +101,14 @@ pub(super) fn estimate(p: &Problem, c: &Config, target: &Target) -> f64 {
     let cycles = if c.stream_k {
         let share = tiles * steps / f64::from(c.ctas);
         // CTAs at different steps of K find nothing of each other's in the L2.
-        let strangers = if tall > 1 && wide > 1 { 1.5 } else { 1.0 };
+        let alone = tall == 1 || wide == 1 || (m + n) * k * size < 30e6;
+        let strangers = if alone { 1.0 } else { 1.5 };
         strangers * share * step + (share / steps).ceil() * end + STREAM[0] + values * STREAM[1]
     } else {
         let waves = (tiles * halves / f64::from(c.ctas)).ceil();
         let handed = if c.split_k > 1 { values * SPLIT } else { 0.0 };
         waves * ((steps / halves).ceil() * step + end + handed)
     };
-    let [m, n, k] = [p.m, p.n, p.k].map(f64::from);
     let hot = (2.0 * m * n * k * p.batches() as f64 / HEAT[1]).min(1.0);
     let heat = 1.0 + hot * HEAT[0] * (1.0 / rows + 1.0 / cols);
     let busy = (START + cycles * per_sm + tail) / CLOCK * heat;
