@@ -29,10 +29,18 @@ fn registers(n: u32) -> Option<u32> {
     (n > 0).then_some(n)
 }
 
+/// A role of one thread that works: one warp, or a warpgroup where registers are moved.
+fn idle(k: Builder, name: &str, c: &Config) -> RoleDecl {
+    let role = k.role(name);
+    match registers(c.load_registers) {
+        None => role.warps(1),
+        some => role.warpgroups(1).registers_opt(some),
+    }
+}
+
 /// The role that brings every step of every tile.
 fn loader<A: Element, B: Element, T: Out>(k: Builder, line: &Line<T>, ab: Stage<A, B>) {
-    let load = k.role("load").warpgroups(1);
-    let load = load.registers_opt(registers(line.config.load_registers));
+    let load = idle(k, "load", &line.config);
     load.body(|| {
         elect(|| {
             line.prefetch();
@@ -137,8 +145,7 @@ fn storer<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Config)
             });
         });
     }
-    let store = k.role("store").warpgroups(1);
-    let store = store.registers_opt(registers(c.load_registers));
+    let store = idle(k, "store", c);
     store.body(|| {
         elect(|| {
             line.walk.each(|seat| {
@@ -211,8 +218,7 @@ fn stream_k<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Confi
     };
     // A sum over nothing has one step that is none.
     let these = |share: Share| range(share.from, share.to.min(line.depth));
-    let load = k.role("load").warpgroups(1);
-    let load = load.registers_opt(registers(c.load_registers));
+    let load = idle(k, "load", c);
     load.body(|| {
         elect(|| {
             line.prefetch();
@@ -259,8 +265,7 @@ fn split_k<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Config
     let rank = cluster_rank();
     // What the second half has more than the first is behind K, and zero.
     let half = line.depth.div_ceil(c.split_k);
-    let load = k.role("load").warpgroups(1);
-    let load = load.registers_opt(registers(c.load_registers));
+    let load = idle(k, "load", c);
     load.body(|| {
         elect(|| {
             line.prefetch();
