@@ -409,7 +409,9 @@ fn bench(families: &[&dyn AnyFamily], examples: String) -> Command {
         .subcommand_value_name("SUITE or FAMILY")
         .subcommand_help_heading("Suites and families")
         .disable_help_subcommand(true);
-    let suites = suite::names(families).into_iter();
+    // A suite with the name of a family is measured where the family is asked for nothing of its own.
+    let families_too = |name: &&str| families.iter().all(|f| f.name() != *name);
+    let suites = suite::names(families).into_iter().filter(families_too);
     let suites =
         suites.map(|name| BenchArgs::augment_args(Command::new(name)).about(suite::about(name)));
     let families = families.iter().map(|f| {

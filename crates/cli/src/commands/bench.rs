@@ -5,7 +5,7 @@ use crate::args::{BenchArgs, ContenderArgs};
 use crate::errors::Failure;
 use crate::progress::Bar;
 use crate::standings;
-use clap::{ArgMatches, FromArgMatches};
+use clap::{ArgMatches, Args, Command, FromArgMatches};
 use warpline::Device;
 use warpline::bench::{self, BenchOptions, BenchReport, Heat, suite};
 use warpline_kernels::{AnyFamily, AnyWork, Place};
@@ -20,6 +20,19 @@ pub(crate) fn suite(
     let device = gpu(&args.device)?;
     let heats = suite::heats(name, families, products, &device.target())?;
     measure(&heats, &device, &args)
+}
+
+/// Is anything asked of a family: a problem, a config, contenders?
+pub(crate) fn asks(matches: &ArgMatches) -> bool {
+    let common = BenchArgs::augment_args(Command::new("common"));
+    let groups = common.get_groups().map(|g| g.get_id().clone());
+    let args = common.get_arguments().map(|a| a.get_id().clone());
+    let common: Vec<_> = args.chain(groups).collect();
+    let given = |id: &&clap::Id| {
+        matches.value_source(id.as_str()) == Some(clap::parser::ValueSource::CommandLine)
+    };
+    let mut own = matches.ids().filter(|id| !common.contains(id));
+    own.any(|id| given(&id))
 }
 
 /// Measures one family at the problem that the arguments ask for.

@@ -58,7 +58,7 @@ fn command(
         }
         Some(("bench", m)) => match m.subcommand() {
             None => bench::suite(families, suite::ALL, m),
-            Some((name, m)) if suite::names(families).contains(&name) => {
+            Some((name, m)) if suite::names(families).contains(&name) && !bench::asks(m) => {
                 bench::suite(families, name, m)
             }
             Some(_) => {

@@ -38,6 +38,20 @@ fn idle(k: Builder, name: &str, c: &Config) -> RoleDecl {
     }
 }
 
+/// Declares who loads and who computes: whole warpgroups come first.
+fn line_up(c: &Config, load: impl FnOnce(), compute: impl FnOnce()) {
+    match registers(c.load_registers) {
+        Some(_) => {
+            load();
+            compute();
+        }
+        None => {
+            compute();
+            load();
+        }
+    }
+}
+
 /// The role that brings every step of every tile.
 fn loader<A: Element, B: Element, T: Out>(k: Builder, line: &Line<T>, ab: Stage<A, B>) {
     let load = idle(k, "load", &line.config);
@@ -70,19 +84,21 @@ fn cooperative<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Co
     }
     let line = &Line::<T>::declare(k, class, c);
     let ab = shared(line, line.ring::<A, B>(k).shared());
-    loader(k, line, ab);
-    for i in 0..c.consumers {
-        let outbox = line.outbox(k, CONSUMERS[i as usize]);
-        let (role, rows) = consumer(k, c, i);
-        role.body(|| {
-            let factor = line.factor();
-            line.walk.each(|seat| {
-                let sums = line.sums(ab, steps(line.depth), rows.clone(), |all| all());
-                let at = line.at(seat).plus(rows.start, 0);
-                line.send(&sums, outbox, at, factor);
+    let compute = || {
+        for i in 0..c.consumers {
+            let outbox = line.outbox(k, CONSUMERS[i as usize]);
+            let (role, rows) = consumer(k, c, i);
+            role.body(|| {
+                let factor = line.factor();
+                line.walk.each(|seat| {
+                    let sums = line.sums(ab, steps(line.depth), rows.clone(), |all| all());
+                    let at = line.at(seat).plus(rows.start, 0);
+                    line.send(&sums, outbox, at, factor);
+                });
             });
-        });
-    }
+        }
+    };
+    line_up(c, || loader(k, line, ab), compute);
 }
 
 /// A ring whose slots the CTAs of a cluster fill for each other, where there is one.
@@ -218,42 +234,46 @@ fn stream_k<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Confi
     };
     // A sum over nothing has one step that is none.
     let these = |share: Share| range(share.from, share.to.min(line.depth));
-    let load = idle(k, "load", c);
-    load.body(|| {
-        elect(|| {
-            line.prefetch();
-            stream.each(|share| {
-                let at = line.at(seat(share));
-                these(share).each(|i| {
-                    let slot = ab.acquire();
-                    line.load(&slot, at, i);
-                    slot.commit();
+    let load = || {
+        idle(k, "load", c).body(|| {
+            elect(|| {
+                line.prefetch();
+                stream.each(|share| {
+                    let at = line.at(seat(share));
+                    these(share).each(|i| {
+                        let slot = ab.acquire();
+                        line.load(&slot, at, i);
+                        slot.commit();
+                    });
                 });
             });
         });
-    });
-    for i in 0..c.consumers {
-        let name = format!("partials_{}", CONSUMERS[i as usize]);
-        let partials = k.partial_tiles(&name, c.rows(), c.sides()[1]);
-        let outbox = line.outbox(k, CONSUMERS[i as usize]);
-        let (role, rows) = consumer(k, c, i);
-        role.body(|| {
-            let factor = line.factor();
-            stream.each(|share| {
-                let sums = line.sums(ab, these(share), rows.clone(), |all| all());
-                if_else(
-                    share.finishes(),
-                    || {
-                        let add = |cta, sums| partials.add(cta, sums);
-                        let sums = share.others().fold(sums.clone(), add);
-                        let at = line.at(seat(share)).plus(rows.start, 0);
-                        line.send(&sums, outbox, at, factor);
-                    },
-                    || partials.give(share.place(), &sums),
-                );
+    };
+    let compute = || {
+        for i in 0..c.consumers {
+            let name = format!("partials_{}", CONSUMERS[i as usize]);
+            let partials = k.partial_tiles(&name, c.rows(), c.sides()[1]);
+            let outbox = line.outbox(k, CONSUMERS[i as usize]);
+            let (role, rows) = consumer(k, c, i);
+            role.body(|| {
+                let factor = line.factor();
+                stream.each(|share| {
+                    let sums = line.sums(ab, these(share), rows.clone(), |all| all());
+                    if_else(
+                        share.finishes(),
+                        || {
+                            let add = |cta, sums| partials.add(cta, sums);
+                            let sums = share.others().fold(sums.clone(), add);
+                            let at = line.at(seat(share)).plus(rows.start, 0);
+                            line.send(&sums, outbox, at, factor);
+                        },
+                        || partials.give(share.place(), &sums),
+                    );
+                });
             });
-        });
-    }
+        }
+    };
+    line_up(c, load, compute);
 }
 
 /// As [`cooperative`], with two CTAs of a cluster that each take half of K:
@@ -265,48 +285,52 @@ fn split_k<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Config
     let rank = cluster_rank();
     // What the second half has more than the first is behind K, and zero.
     let half = line.depth.div_ceil(c.split_k);
-    let load = idle(k, "load", c);
-    load.body(|| {
-        elect(|| {
-            line.prefetch();
-            line.walk.split(|seat| {
-                let at = line.at(seat);
-                steps(half).each(|i| {
-                    let slot = ab.acquire();
-                    line.load(&slot, at, rank * half + i);
-                    slot.commit();
+    let load = || {
+        idle(k, "load", c).body(|| {
+            elect(|| {
+                line.prefetch();
+                line.walk.split(|seat| {
+                    let at = line.at(seat);
+                    steps(half).each(|i| {
+                        let slot = ab.acquire();
+                        line.load(&slot, at, rank * half + i);
+                        slot.commit();
+                    });
                 });
             });
         });
-    });
-    for i in 0..c.consumers {
-        let name = format!("sums_{}", CONSUMERS[i as usize]);
-        let handed = k
-            .ring(&name, 1, |s| s.tile::<f32>(c.rows(), c.sides()[1]))
-            .across();
-        let outbox = line.outbox(k, CONSUMERS[i as usize]);
-        let (role, rows) = consumer(k, c, i);
-        role.body(|| {
-            let factor = line.factor();
-            line.walk.split(|seat| {
-                let sums = line.sums(ab, steps(half), rows.clone(), |all| all());
-                if_else(
-                    rank.eq(0u32),
-                    || {
-                        let slot = handed.wait();
-                        let more = Frag::load(&slot.tiles());
-                        slot.release_to(1u32);
-                        let sums = sums.clone().zip(&more, |x, y| x + y);
-                        let at = line.at(seat).plus(rows.start, 0);
-                        line.send(&sums, outbox, at, factor);
-                    },
-                    || {
-                        let slot = handed.acquire_at(0u32);
-                        sums.store(&slot.tiles());
-                        slot.commit();
-                    },
-                );
+    };
+    let compute = || {
+        for i in 0..c.consumers {
+            let name = format!("sums_{}", CONSUMERS[i as usize]);
+            let handed = k
+                .ring(&name, 1, |s| s.tile::<f32>(c.rows(), c.sides()[1]))
+                .across();
+            let outbox = line.outbox(k, CONSUMERS[i as usize]);
+            let (role, rows) = consumer(k, c, i);
+            role.body(|| {
+                let factor = line.factor();
+                line.walk.split(|seat| {
+                    let sums = line.sums(ab, steps(half), rows.clone(), |all| all());
+                    if_else(
+                        rank.eq(0u32),
+                        || {
+                            let slot = handed.wait();
+                            let more = Frag::load(&slot.tiles());
+                            slot.release_to(1u32);
+                            let sums = sums.clone().zip(&more, |x, y| x + y);
+                            let at = line.at(seat).plus(rows.start, 0);
+                            line.send(&sums, outbox, at, factor);
+                        },
+                        || {
+                            let slot = handed.acquire_at(0u32);
+                            sums.store(&slot.tiles());
+                            slot.commit();
+                        },
+                    );
+                });
             });
-        });
-    }
+        }
+    };
+    line_up(c, load, compute);
 }
