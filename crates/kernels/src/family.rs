@@ -524,8 +524,9 @@ mod tests {
             let suites = family.suites().into_iter();
             let works = suites.flat_map(|suite| family.bench(suite, &target).unwrap());
             // The one that is drawn soonest.
-            let bytes = |w: &Box<dyn AnyWork>| w.cost().bytes;
-            let Some(large) = works.min_by(|x, y| bytes(x).total_cmp(&bytes(y))) else {
+            let bytes = |w: &dyn AnyWork| w.cost().bytes;
+            let Some(large) = works.min_by(|x, y| bytes(x.as_ref()).total_cmp(&bytes(y.as_ref())))
+            else {
                 continue;
             };
             let Some(period) = large.period() else {

@@ -163,10 +163,10 @@ pub(super) fn linear() -> Op<Linear> {
                     ));
                 }
             }
-            if let Some(residual) = call.optional("residual") {
-                if (residual.dtype, &residual.shape) != (y.dtype, &y.shape) {
-                    return call.refuse(format!("residual is as y, {y}, not {residual}"));
-                }
+            if let Some(residual) = call.optional("residual")
+                && (residual.dtype, &residual.shape) != (y.dtype, &y.shape)
+            {
+                return call.refuse(format!("residual is as y, {y}, not {residual}"));
             }
             let p = Problem {
                 layout,
