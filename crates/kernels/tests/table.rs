@@ -8,6 +8,11 @@ use warpline_ptx::ptxas::Ptxas;
 
 const TARGET: Target = Target::SM_90A;
 
+/// Is all of it asked for (`cargo xtask test --full`)?
+fn full() -> bool {
+    std::env::var_os("WARPLINE_FULL").is_some()
+}
+
 #[test]
 fn one_module_serves_every_extent() {
     for family in registry() {
@@ -38,7 +43,10 @@ fn every_case_and_what_is_measured_is_accepted_by_the_checker_and_ptxas() {
             .suites()
             .into_iter()
             .flat_map(|suite| family.bench(suite, &TARGET).expect("legal"));
-        let cases = family.cases(&TARGET).into_iter().flatten();
+        let cases = family.cases(&TARGET);
+        // Of a long table every other case, without all of it.
+        let step = if full() || cases.len() < 60 { 1 } else { 2 };
+        let cases = cases.into_iter().step_by(step).flatten();
         for work in cases.chain(measured) {
             let at = format!("{} {} {}", work.family(), work.problem(), work.config());
             for step in work.plan(&TARGET).expect("legal").steps {
@@ -79,7 +87,10 @@ fn every_candidate_is_accepted_by_the_checker() {
         for place in [Place::Cpu, Place::Gpu] {
             let command = family.flags(clap::Command::new("none"), place);
             let none = command.get_matches_from(["none"]);
-            for work in family.candidates(&none, place, &TARGET).expect("legal") {
+            let all = family.candidates(&none, place, &TARGET).expect("legal");
+            // Without all of it, every third.
+            let step = if full() { 1 } else { 3 };
+            for work in all.into_iter().step_by(step) {
                 let at = format!("{} {} {}", work.family(), work.problem(), work.config());
                 for step in work.plan(&TARGET).expect("legal").steps {
                     let checked = warpline_check::check(step.into_kernel(), &TARGET);

@@ -23,13 +23,13 @@ fn work(n: u64, form: Form) -> Work<VectorAdd> {
 fn every_case_of_every_family_is_right_under_every_timing() {
     let device = Device::cpu();
     let full = std::env::var_os("WARPLINE_FULL").is_some();
-    let seeds = if full { 50 } else { 2 };
+    let seeds = if full { 50 } else { 1 };
     let mut runs = vec![(Timing::Eager, 7), (Timing::Late, 7)];
     runs.extend((0..seeds).map(|seed| (Timing::Random, seed)));
     for family in registry() {
         let cases = family.cases(&device.target());
         // Of a long table every other case, without all of it.
-        let step = if full || cases.len() < 150 { 1 } else { 2 };
+        let step = if full || cases.len() < 60 { 1 } else { 2 };
         for case in cases.into_iter().step_by(step) {
             let work = case.unwrap();
             for &(timing, seed) in &runs {
