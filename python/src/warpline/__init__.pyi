@@ -81,10 +81,13 @@ def matmul(
     scale_a: _A | None = None,
     scale_b: _A | None = None,
     out_dtype: Any = None,
+    batch_invariant: bool = False,
     *,
     out: _A | None = None,
     simulate: bool = False,
     stream: int | None = None,
+    tune: bool = False,
+    deterministic: bool | None = None,
 ) -> _A: ...
 def linear(
     x: _A,
@@ -95,8 +98,11 @@ def linear(
     scale_x: _A | None = None,
     scale_weight: _A | None = None,
     out_dtype: Any = None,
+    batch_invariant: bool = False,
     *,
     out: _A | None = None,
     simulate: bool = False,
     stream: int | None = None,
+    tune: bool = False,
+    deterministic: bool | None = None,
 ) -> _A: ...
