@@ -77,11 +77,7 @@ impl Session {
             run::shown(session.cargo(&["fmt", "--all", "--check"]))
         })?;
         self.stage("clippy", |session| {
-            let mut command = session.cargo(&["clippy", "--workspace"]);
-            // Tests as well, where there is time.
-            if session.full {
-                command.arg("--all-targets");
-            }
+            let mut command = session.cargo(&["clippy", "--workspace", "--all-targets"]);
             command.args(["--locked", "--", "-D", "warnings"]);
             run::shown(command)
         })?;

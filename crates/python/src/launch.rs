@@ -27,15 +27,12 @@ pub(crate) fn launch(
     outs: &Bound<'_, PyTuple>,
     stream: Option<usize>,
 ) -> PyResult<()> {
-    let (call, ordinal) = call(py, index, args, outs)?;
-    let device = device(ordinal).map_err(|e| exception(py, &e))?;
-    let context = device
-        .context()
-        .ok_or_else(|| exception(py, &Error::NoGpu))?;
-    let handle = handle(py, stream, ordinal)?;
-    // SAFETY: the handle is that of a stream of this device: torch's own, or
-    // the one that the caller works with.
-    let stream_of = unsafe { Stream::borrowed(context, handle as *mut c_void) };
+    let Asked {
+        call,
+        ordinal,
+        device,
+        stream: stream_of,
+    } = asked(py, index, args, outs, stream)?;
     let planned = plan(py, &call, &device, &stream_of)?;
     // SAFETY: tensors that torch or their library keeps alive, in the order of
     // the stream that they are used in; `call` has their shapes and strides.
@@ -51,12 +48,40 @@ pub(crate) fn launch(
     done.map_err(|e| exception(py, &e))
 }
 
-/// The handle of the stream to work in.
-pub(crate) fn handle(py: Python<'_>, stream: Option<usize>, ordinal: u32) -> PyResult<usize> {
-    match stream {
-        Some(handle) => Ok(handle),
-        None => torch::current_stream(py, ordinal),
-    }
+/// A call, its device and the stream that it works in.
+pub(crate) struct Asked {
+    pub(crate) call: Call,
+    pub(crate) ordinal: u32,
+    pub(crate) device: Device,
+    pub(crate) stream: Stream,
+}
+
+/// What arguments of Python's ask for, in the stream of that handle or torch's current one.
+pub(crate) fn asked(
+    py: Python<'_>,
+    index: usize,
+    args: &Bound<'_, PyTuple>,
+    outs: &Bound<'_, PyTuple>,
+    stream: Option<usize>,
+) -> PyResult<Asked> {
+    let (call, ordinal) = call(py, index, args, outs)?;
+    let device = device(ordinal).map_err(|e| exception(py, &e))?;
+    let context = device
+        .context()
+        .ok_or_else(|| exception(py, &Error::NoGpu))?;
+    let handle = match stream {
+        Some(handle) => handle,
+        None => torch::current_stream(py, ordinal)?,
+    };
+    // SAFETY: the handle is that of a stream of this device: torch's own, or
+    // the one that the caller works with.
+    let stream = unsafe { Stream::borrowed(context, handle as *mut c_void) };
+    Ok(Asked {
+        call,
+        ordinal,
+        device,
+        stream,
+    })
 }
 
 /// Others can run meanwhile where something is to be planned or compiled.
@@ -72,7 +97,7 @@ fn plan(py: Python<'_>, call: &Call, device: &Device, stream: &Stream) -> PyResu
 }
 
 /// The call, and the device that all of its tensors are on.
-pub(crate) fn call(
+fn call(
     py: Python<'_>,
     index: usize,
     args: &Bound<'_, PyTuple>,
@@ -141,7 +166,7 @@ impl Place {
 }
 
 /// Each GPU, opened once and kept open.
-pub(crate) fn device(ordinal: u32) -> Result<Device, Error> {
+fn device(ordinal: u32) -> Result<Device, Error> {
     static OPEN: Mutex<Vec<(u32, Device)>> = Mutex::new(Vec::new());
     let mut open = OPEN.lock().unwrap_or_else(|e| e.into_inner());
     if let Some((_, device)) = open.iter().find(|(n, _)| *n == ordinal) {

@@ -1,14 +1,13 @@
 //! Tuning the problem of a call, and what may be chosen for it.
 
 use crate::errors::exception;
-use crate::launch::{call, device, handle};
+use crate::launch::asked;
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::cell::Cell;
-use std::ffi::{CString, c_void};
-use warpline::cuda::Stream;
-use warpline::{Error, TuneOptions};
+use std::ffi::CString;
+use warpline::TuneOptions;
 
 thread_local! {
     static MAY_DIFFER: Cell<bool> = const { Cell::new(false) };
@@ -37,17 +36,9 @@ pub(crate) fn tune(
     outs: &Bound<'_, PyTuple>,
     stream: Option<usize>,
 ) -> PyResult<()> {
-    let (call, ordinal) = call(py, index, args, outs)?;
-    let device = device(ordinal).map_err(|e| exception(py, &e))?;
-    let context = device
-        .context()
-        .ok_or_else(|| exception(py, &Error::NoGpu))?;
-    let handle = handle(py, stream, ordinal)?;
-    // SAFETY: the handle is that of a stream of this device: torch's own, or
-    // the one that the caller works with.
-    let stream = unsafe { Stream::borrowed(context, handle as *mut c_void) };
+    let asked = asked(py, index, args, outs, stream)?;
     let options = TuneOptions::default();
-    let tuned = py.detach(|| call.tune(&device, &stream, &options));
+    let tuned = py.detach(|| asked.call.tune(&asked.device, &asked.stream, &options));
     warn(py)?;
     tuned.map(drop).map_err(|e| exception(py, &e))
 }

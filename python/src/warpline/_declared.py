@@ -90,11 +90,8 @@ class Op:
     outputs: tuple[Output, ...]
     schema: str
     out_schema: str
-
-    @property
-    def types(self) -> tuple[int, ...]:
-        """The places of its parameters that are element types."""
-        return tuple(i for i, p in enumerate(self.params) if p.kind == "type")
+    #: The places of its parameters that are element types.
+    types: tuple[int, ...] = ()
 
     @property
     def tensors(self) -> tuple[Param, ...]:
@@ -124,6 +121,7 @@ def _op(index: int, data: dict[str, Any]) -> Op:
         outputs=tuple(outputs),
         schema=data["schema"],
         out_schema=data["out_schema"],
+        types=tuple(i for i, p in enumerate(data["params"]) if p["kind"] == "type"),
     )
 
 

@@ -30,7 +30,7 @@ fn registers(n: u32) -> Option<u32> {
 }
 
 /// A role of one thread that works: one warp, or a warpgroup where registers are moved.
-fn idle(k: Builder, name: &str, c: &Config) -> RoleDecl {
+fn helper(k: Builder, name: &str, c: &Config) -> RoleDecl {
     let role = k.role(name);
     match registers(c.load_registers) {
         None => role.warps(1),
@@ -54,7 +54,7 @@ fn line_up(c: &Config, load: impl FnOnce(), compute: impl FnOnce()) {
 
 /// The role that brings every step of every tile.
 fn loader<A: Element, B: Element, T: Out>(k: Builder, line: &Line<T>, ab: Stage<A, B>) {
-    let load = idle(k, "load", &line.config);
+    let load = helper(k, "load", &line.config);
     load.body(|| {
         elect(|| {
             line.prefetch();
@@ -79,9 +79,6 @@ fn consumer(k: Builder, c: &Config, i: u32) -> (RoleDecl, std::ops::Range<u32>) 
 
 /// One loads; the others share each tile.
 fn cooperative<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Config) {
-    if c.cluster.size() > 1 {
-        k.cluster(c.cluster.size(), 1, 1);
-    }
     let line = &Line::<T>::declare(k, class, c);
     let ab = shared(line, line.ring::<A, B>(k).shared());
     let compute = || {
@@ -111,9 +108,6 @@ fn shared<A: Element, B: Element, T>(line: &Line<T>, ab: Stage<A, B>) -> Stage<A
 
 /// One loads; two take tiles in turn: while one multiplies, the other sends.
 fn ping_pong<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Config) {
-    if c.cluster.size() > 1 {
-        k.cluster(c.cluster.size(), 1, 1);
-    }
     let line = &Line::<T>::declare(k, class, c);
     let ab = shared(line, line.ring::<A, B>(k).dealt());
     let turn = k.turn("tensor cores", [CONSUMERS[0], CONSUMERS[1]]);
@@ -135,9 +129,6 @@ fn ping_pong<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Conf
 
 /// One loads, some compute, one stores.
 fn storer<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Config) {
-    if c.cluster.size() > 1 {
-        k.cluster(c.cluster.size(), 1, 1);
-    }
     let line = &Line::<T>::declare(k, class, c);
     let ab = shared(line, line.ring::<A, B>(k).shared());
     let [width, stages] = c.outbox(class, &Target::SM_90A);
@@ -161,7 +152,7 @@ fn storer<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Config)
             });
         });
     }
-    let store = idle(k, "store", c);
+    let store = helper(k, "store", c);
     store.body(|| {
         elect(|| {
             line.walk.each(|seat| {
@@ -235,7 +226,7 @@ fn stream_k<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Confi
     // A sum over nothing has one step that is none.
     let these = |share: Share| range(share.from, share.to.min(line.depth));
     let load = || {
-        idle(k, "load", c).body(|| {
+        helper(k, "load", c).body(|| {
             elect(|| {
                 line.prefetch();
                 stream.each(|share| {
@@ -279,14 +270,13 @@ fn stream_k<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Confi
 /// As [`cooperative`], with two CTAs of a cluster that each take half of K:
 /// the second hands its sums to the first.
 fn split_k<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Config) {
-    k.cluster(c.split_k, 1, 1);
     let line = &Line::<T>::declare(k, class, c);
     let ab = line.ring::<A, B>(k).shared();
     let rank = cluster_rank();
     // What the second half has more than the first is behind K, and zero.
     let half = line.depth.div_ceil(c.split_k);
     let load = || {
-        idle(k, "load", c).body(|| {
+        helper(k, "load", c).body(|| {
             elect(|| {
                 line.prefetch();
                 line.walk.split(|seat| {

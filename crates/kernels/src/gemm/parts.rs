@@ -171,6 +171,11 @@ fn inner(class: &Class, c: &Config) -> u32 {
 impl<T: Out> Line<T> {
     /// Declares the parameters, in the order in which a launch gives them.
     pub(super) fn declare(k: Builder, class: &Class, c: &Config) -> Self {
+        // CTAs that share what they load, or split a sum: never both.
+        let ctas = c.cluster.size() * c.split_k;
+        if ctas > 1 {
+            k.cluster(ctas, 1, 1);
+        }
         let [m, n] = ["m", "n"].map(|name| k.param::<u32>(name).at_least(1));
         let depth = k.param::<u32>("k").div_ceil(c.tile_k);
         let [a, b, out] = maps(class, c);
