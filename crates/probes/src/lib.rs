@@ -7,6 +7,7 @@
 
 mod attention;
 mod dequantise;
+mod ladder;
 mod ping_pong;
 mod probe;
 mod split_k;
@@ -79,5 +80,6 @@ pub fn all() -> Vec<ProbeSet> {
             works(dequantise::gpu_cases(form)),
         ));
     }
+    sets.extend(ladder::sets());
     sets
 }

@@ -35,27 +35,45 @@ probes! {
     one_tile_of_every_type: "one-tile",
     dequantise_through_a_second_ring: "dequantise, second ring",
     dequantise_into_a_register_operand: "dequantise, register operand",
+    ladder_1_plain_tensor_cores: "ladder, plain tensor cores",
+    ladder_2_tma: "ladder, TMA",
+    ladder_3_ring: "ladder, ring",
+    ladder_4_roles: "ladder, roles",
+    ladder_5_registers_moved: "ladder, registers moved",
+    ladder_6_persistent: "ladder, persistent",
+    ladder_7_ping_pong: "ladder, ping-pong",
+    ladder_8_wave_exact_tile: "ladder, wave-exact tile",
+    ladder_9_store: "ladder, store",
+}
+
+fn full() -> bool {
+    std::env::var_os("WARPLINE_FULL").is_some()
 }
 
 /// Seeds of random timings: 50 for the first case, fewer for the others.
 fn seeds(first: bool) -> u64 {
-    let full = std::env::var_os("WARPLINE_FULL").is_some();
-    if first || full { 50 } else { 4 }
+    if first || full() { 50 } else { 4 }
 }
 
-/// Every case is right under eager, late and random timings, and its kernels assemble cleanly.
+/// Every case is right under eager, late and random timings, and its kernels
+/// assemble cleanly; so do those of the sizes that a GPU is given, of which
+/// the last is enough unless all is asked for.
 fn holds(name: &str) {
     let device = Device::cpu();
     let probe = all().into_iter().find(|p| p.name == name).expect("a probe");
     let mut assembled = HashSet::new();
-    for (i, work) in probe.cases.iter().enumerate() {
-        let mut runs = vec![(Timing::Eager, 0), (Timing::Late, 0)];
-        runs.extend((0..seeds(i == 0)).map(|seed| (Timing::Random, seed)));
+    let large = probe.gpu_cases.iter().rev();
+    let large = large.take(if full() { usize::MAX } else { 1 });
+    for work in probe.cases.iter().chain(large) {
         for step in work.plan(&Target::SM_90A).expect("a fine kernel").steps {
             if assembled.insert(step.kernel.hash()) {
                 assembles(name, step.into_kernel());
             }
         }
+    }
+    for (i, work) in probe.cases.iter().enumerate() {
+        let mut runs = vec![(Timing::Eager, 0), (Timing::Late, 0)];
+        runs.extend((0..seeds(i == 0)).map(|seed| (Timing::Random, seed)));
         for (timing, seed) in runs {
             let (problem, config) = (work.problem(), work.config());
             let what = format!("{name} {problem} {config} {timing}, seed {seed}");
