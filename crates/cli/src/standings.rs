@@ -1,13 +1,16 @@
 //! The report of a measurement.
 
 use crate::{report, words};
+use comfy_table::ColumnConstraint;
 use serde_json::Value;
 use warpline::bench::report::{BenchReport, HeatReport, Measured, Row};
 
-const HEADER: [&str; 11] = [
-    "work", "dtype", "problem", "config", "median", "spread", "rate", "of limit", "limit",
+const HEADER: [&str; 12] = [
+    "work", "dtype", "problem", "config", "median", "spread", "rate", "gain", "of limit", "limit",
     "SM MHz", "W",
 ];
+/// The column that only steps have: what each gained over the one before.
+const GAIN: usize = 7;
 
 /// A table of all rows, and what to know about it.
 pub(crate) fn text(bench: &BenchReport) -> String {
@@ -18,6 +21,10 @@ pub(crate) fn text(bench: &BenchReport) -> String {
             let alone = [&row.sustained, &heat.limit_sustained];
             table.add_row(cells(heat, row, " (sustained)", alone[0], alone[1]));
         }
+    }
+    if !bench.rows().any(|(_, row)| row.gain.is_some()) {
+        let hidden = ColumnConstraint::Hidden;
+        table.column_mut(GAIN).map(|c| c.set_constraint(hidden));
     }
     let failures = bench.rows().filter_map(|(heat, row)| {
         let config = words::settings(&row.config);
@@ -35,7 +42,7 @@ fn cells(
     note: &str,
     measured: &Option<Measured>,
     limit: &Option<Measured>,
-) -> [String; 11] {
+) -> [String; 12] {
     let (measured, limit) = (measured.as_ref(), limit.as_ref());
     let (dtype, problem) = split(&heat.problem);
     let chosen = match row.chosen && heat.rows.len() > 1 {
@@ -45,6 +52,7 @@ fn cells(
     let config = format!("{}{chosen}{note}", words::settings(&row.config));
     let unit = heat.bound.unit();
     let rate = |m: &Measured| format!("{}{unit}", words::scaled(m.rate));
+    let gain = row.gain.filter(|_| note.is_empty());
     let share = measured.zip(limit).map(|(m, l)| m.rate / l.rate);
     let or_dash = |text: Option<String>| text.unwrap_or("–".into());
     [
@@ -55,6 +63,7 @@ fn cells(
         or_dash(measured.map(|m| format!("{:.1} µs", m.seconds.median * 1e6))),
         or_dash(measured.map(|m| format!("{:.1} %", m.seconds.spread() * 100.0))),
         or_dash(measured.map(rate)),
+        or_dash(gain.map(|gain| format!("× {gain:.2}"))),
         or_dash(share.map(|s| format!("{s:.3}"))),
         or_dash(limit.map(|l| format!("{} {}", heat.bound.limit(), rate(l)))),
         or_dash(

@@ -83,3 +83,14 @@ pub fn all() -> Vec<ProbeSet> {
     sets.extend(ladder::sets());
     sets
 }
+
+/// The ladder at the sizes of a GPU: size by size, its steps from the bottom up.
+///
+/// ```
+/// let steps: Vec<_> = warpline_probes::ladder().iter().map(|w| w.config()).collect();
+/// assert_eq!(steps[0]["step"], "plain tensor cores");
+/// assert_eq!(steps[8]["step"], "store");
+/// ```
+pub fn ladder() -> Vec<Box<dyn AnyWork>> {
+    works(ladder::gpu_cases())
+}

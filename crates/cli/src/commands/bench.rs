@@ -18,7 +18,7 @@ pub(crate) fn suite(
 ) -> Result<Answer, Failure> {
     let args = parsed::<BenchArgs>(matches)?;
     let device = gpu(&args.device)?;
-    let heats = suite::heats(name, families, products, &device.target())?;
+    let heats = suite::heats(name, families, probes, &device.target())?;
     measure(&heats, &device, &args)
 }
 
@@ -85,10 +85,22 @@ fn measure(heats: &[Heat], device: &Device, args: &BenchArgs) -> Result<Answer, 
         .failing(untimed(&report)))
 }
 
-/// The probes that multiply matrices, at the sizes of a GPU.
+/// The probes of a suite, at the sizes of a GPU.
+fn probes(suite: &str) -> Vec<Box<dyn AnyWork>> {
+    match suite {
+        suite::PRODUCTS => products(),
+        suite::LADDER => warpline_probes::ladder(),
+        _ => vec![],
+    }
+}
+
+/// The probes that multiply matrices; the ladder is a suite of its own.
 fn products() -> Vec<Box<dyn AnyWork>> {
     let works = warpline_probes::all().into_iter().flat_map(|p| p.gpu_cases);
-    works.filter(|w| w.problem().get("mnk").is_some()).collect()
+    let multiplies = |w: &Box<dyn AnyWork>| w.problem().get("mnk").is_some();
+    works
+        .filter(|w| multiplies(w) && w.family() != suite::LADDER)
+        .collect()
 }
 
 /// The plain large product that is the limit of other work.

@@ -30,6 +30,8 @@ use warpline_kernels::{Buffer, PlanArg, Step};
 /// Widths of tiles that take turns, the widest first: sums of wider ones do not
 /// fit 232 registers, and narrower ones load much for what they multiply.
 const WIDTHS: [u32; 7] = [192, 176, 160, 144, 128, 112, 96];
+/// Sides of the cubes that a GPU is given.
+const SIDES: [u32; 2] = [4096, 8192];
 /// Bytes of shared memory that barriers need, at most.
 const BARRIERS: u32 = 1024;
 
@@ -174,7 +176,7 @@ fn in_turns(width: u32, ctas: u32, size: Size) -> Config {
 }
 
 /// A step at a shape.
-struct Climb {
+pub(crate) struct Climb {
     rung: Rung,
     shape: [u32; 3],
     config: Config,
@@ -234,13 +236,23 @@ impl Rung {
             ([264, 32, 200], 2),
         ];
         let small = small.map(|(shape, sms)| self.at(shape, sms, Size::Small));
-        let large = [4096, 8192].map(|side| self.at([side; 3], Target::SM_90A.sms, Size::Full));
         ProbeSet {
             name: self.name,
             cases: works(small.into()),
-            gpu_cases: works(large.into()),
+            gpu_cases: works(SIDES.map(|side| self.large(side)).into()),
         }
     }
+
+    /// This step at a large cube.
+    fn large(self, side: u32) -> Climb {
+        self.at([side; 3], Target::SM_90A.sms, Size::Full)
+    }
+}
+
+/// What a GPU is given: size by size, the steps from the bottom up.
+pub(crate) fn gpu_cases() -> Vec<Climb> {
+    let steps = |side| RUNGS.map(|rung| rung.large(side));
+    SIDES.into_iter().flat_map(steps).collect()
 }
 
 /// The cases of every step, from the bottom up.

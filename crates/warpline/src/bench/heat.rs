@@ -95,7 +95,7 @@ impl<'a> Track<'a> {
             no_limit: None,
             twice: None,
             rows: (heat.works().iter().enumerate())
-                .map(|(i, work)| Row::new(work.as_ref(), i == 0))
+                .map(|(i, work)| Row::new(work.as_ref(), i == 0 && !heat.has_steps()))
                 .collect(),
         };
         if report.bound == Bound::Compute {
@@ -115,9 +115,10 @@ impl<'a> Track<'a> {
             Err(e) if e.is_lost() => return Err(e),
             Err(e) => report.fail(&e),
         }
-        // Rows without a time go last.
-        let time = |row: &Row| row.median_s().unwrap_or(f64::INFINITY);
-        report.rows.sort_by(|a, b| time(a).total_cmp(&time(b)));
+        match heat.has_steps() {
+            true => report.state_gains(),
+            false => report.rank(),
+        }
         Ok(report)
     }
 

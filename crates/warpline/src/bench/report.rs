@@ -63,7 +63,8 @@ pub struct HeatReport {
     pub no_limit: Option<String>,
     /// The contender that was entered twice.
     pub twice: Option<Twice>,
-    /// The contenders, fastest first; those that were not timed last.
+    /// The contenders, fastest first; those that were not timed last. Steps
+    /// stay in their order.
     pub rows: Vec<Row>,
 }
 
@@ -72,6 +73,20 @@ impl HeatReport {
     pub(crate) fn fail(&mut self, why: &Error) {
         for row in &mut self.rows {
             row.failure.get_or_insert_with(|| why.to_string());
+        }
+    }
+
+    /// The fastest first; rows without a time go last.
+    pub(crate) fn rank(&mut self) {
+        let time = |row: &Row| row.median_s().unwrap_or(f64::INFINITY);
+        self.rows.sort_by(|a, b| time(a).total_cmp(&time(b)));
+    }
+
+    /// What each row gained over the one before.
+    pub(crate) fn state_gains(&mut self) {
+        let times: Vec<_> = self.rows.iter().map(Row::median_s).collect();
+        for (row, pair) in self.rows.iter_mut().skip(1).zip(times.windows(2)) {
+            row.gain = pair[0].zip(pair[1]).map(|(before, now)| before / now);
         }
     }
 }
@@ -103,6 +118,7 @@ pub struct Row {
     /// How the problem is solved.
     pub config: Value,
     /// Is it the first that was named: the family's own choice, unless options fix another?
+    /// None of steps is.
     pub chosen: bool,
     /// What its output was compared with.
     pub check: Option<Check>,
@@ -112,7 +128,9 @@ pub struct Row {
     pub measured: Option<Measured>,
     /// Its rate as a share of the limit's.
     pub share: Option<f64>,
-    /// The same alone for more than a second, if that was asked for.
+    /// Its rate over that of the row before, where rows are steps.
+    pub gain: Option<f64>,
+    /// Its times alone for more than a second, if that was asked for.
     pub sustained: Option<Measured>,
 }
 
@@ -126,6 +144,7 @@ impl Row {
             failure: None,
             measured: None,
             share: None,
+            gain: None,
             sustained: None,
         }
     }
@@ -183,6 +202,45 @@ mod tests {
         let json = serde_json::to_value(&measured).unwrap();
         assert_eq!(json["seconds"]["median"], 3.0);
         assert!(json["sm_mhz"].is_null() && json.get("watts").is_some());
+    }
+
+    #[test]
+    fn a_step_gains_what_the_one_before_took_longer() {
+        let row = |ms: Option<f64>| Row {
+            measured: ms.map(|ms| Measured {
+                seconds: Quartiles::new([ms * 1e-3].into_iter()).unwrap(),
+                rate: 1.0,
+                reading: Reading::default(),
+            }),
+            config: Value::Null,
+            chosen: false,
+            check: None,
+            failure: None,
+            share: None,
+            gain: None,
+            sustained: None,
+        };
+        let times = [Some(3.0), Some(1.5), None, Some(1.0), Some(2.0)];
+        let mut report = HeatReport {
+            family: "ladder",
+            problem: Value::Null,
+            cost: Cost {
+                flops: 1.0,
+                bytes: 0.0,
+            },
+            bound: Bound::Compute,
+            limit: None,
+            limit_sustained: None,
+            no_limit: None,
+            twice: None,
+            rows: times.map(row).into(),
+        };
+        report.state_gains();
+        let gains: Vec<_> = report.rows.iter().map(|row| row.gain).collect();
+        assert_eq!(gains, [None, Some(2.0), None, None, Some(0.5)]);
+        report.rank();
+        assert_eq!(report.rows[0].median_s(), Some(1e-3));
+        assert!(report.rows[4].measured.is_none());
     }
 
     #[test]

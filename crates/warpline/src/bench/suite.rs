@@ -14,17 +14,23 @@ pub const ALL: &str = "all";
 pub const MEMORY: &str = "memory";
 /// The suite of products, to which probes belong as well.
 pub const PRODUCTS: &str = "products";
+/// The suite of the ladder: one product in steps, each a change of the one before.
+pub const LADDER: &str = "ladder";
 
 /// Work that is measured together: one problem, one or more configs.
 ///
 /// All take the same inputs; the first is entered twice.
-pub struct Heat(Vec<Box<dyn AnyWork>>);
+pub struct Heat {
+    works: Vec<Box<dyn AnyWork>>,
+    steps: bool,
+}
 
 impl Heat {
     /// Of works that answer the same question, the family's own choice first;
     /// none of no work.
     pub fn new(works: Vec<Box<dyn AnyWork>>) -> Option<Self> {
-        (!works.is_empty()).then_some(Self(works))
+        let steps = false;
+        (!works.is_empty()).then_some(Self { works, steps })
     }
 
     /// Neighbours that answer the same question together: those of one family
@@ -32,44 +38,53 @@ impl Heat {
     pub fn group(works: impl IntoIterator<Item = Box<dyn AnyWork>>) -> Vec<Self> {
         let mut heats: Vec<Self> = Vec::new();
         for work in works {
-            match heats.last_mut() {
-                Some(Heat(same)) if same_question(same[0].as_ref(), work.as_ref()) => {
-                    same.push(work);
-                }
-                _ => heats.push(Self(vec![work])),
+            match heats.last_mut().map(|heat| &mut heat.works) {
+                Some(same) if same_question(same[0].as_ref(), work.as_ref()) => same.push(work),
+                _ => heats.extend(Self::new(vec![work])),
             }
         }
         heats
     }
 
+    /// Has each work held against the one before, as a change of it: the
+    /// report keeps their order and states what each gained.
+    pub fn in_steps(mut self) -> Self {
+        self.steps = true;
+        self
+    }
+
+    /// Is each work a change of the one before?
+    pub fn has_steps(&self) -> bool {
+        self.steps
+    }
+
     /// Keeps the best guess of each form: the first work with each value of
     /// `form` in its config.
-    pub fn forms(self) -> Self {
+    pub fn forms(mut self) -> Self {
         let mut seen = Vec::new();
-        let mut kept = self.0;
-        kept.retain(|work| {
+        self.works.retain(|work| {
             let form = work.config().get("form").cloned();
             let new = !seen.contains(&form);
             seen.push(form);
             new
         });
-        Self(kept)
+        self
     }
 
     /// Keeps the first `most` works, and at least one.
     pub fn first(mut self, most: usize) -> Self {
-        self.0.truncate(most.max(1));
+        self.works.truncate(most.max(1));
         self
     }
 
     /// The family's name.
     pub fn family(&self) -> &'static str {
-        self.0[0].family()
+        self.works[0].family()
     }
 
     /// The contenders.
     pub fn works(&self) -> &[Box<dyn AnyWork>] {
-        &self.0
+        &self.works
     }
 }
 
@@ -81,11 +96,11 @@ fn same_question(a: &dyn AnyWork, b: &dyn AnyWork) -> bool {
 ///
 /// ```
 /// let names = warpline::bench::suite::names(&warpline::kernels::registry());
-/// assert_eq!(names, ["fp8", "gemm", "linear", "memory", "products", "all"]);
+/// assert_eq!(names, ["fp8", "gemm", "ladder", "linear", "memory", "products", "all"]);
 /// ```
 pub fn names(families: &[&dyn AnyFamily]) -> Vec<&'static str> {
     let mut names: Vec<_> = families.iter().flat_map(|f| f.suites()).collect();
-    names.push(PRODUCTS);
+    names.extend([LADDER, PRODUCTS]);
     names.sort_unstable();
     names.dedup();
     names.push(ALL);
@@ -97,31 +112,33 @@ pub fn about(name: &str) -> String {
     match name {
         MEMORY => "What memory binds, against a device copy".into(),
         PRODUCTS => "Products of matrices, against a plain large one".into(),
+        LADDER => "One product in steps, each against the one before".into(),
         ALL => "Every suite; what is measured if nothing is named".into(),
         other => format!("What families state for {other}"),
     }
 }
 
-/// The heats of a suite: what the families state for it, and `products` where
-/// those belong to it.
+/// The heats of a suite: what the families state for it, and the `probes` that
+/// belong to it.
 pub fn heats(
     suite: &str,
     families: &[&dyn AnyFamily],
-    products: impl FnOnce() -> Vec<Box<dyn AnyWork>>,
+    probes: impl Fn(&str) -> Vec<Box<dyn AnyWork>>,
     target: &Target,
 ) -> Result<Vec<Heat>, Error> {
-    let asked = |name: &str| [name, ALL].contains(&suite);
     let mut heats = Vec::new();
     for name in names(families) {
-        if name == ALL || !asked(name) {
+        if name == ALL || ![name, ALL].contains(&suite) {
             continue;
         }
         for family in families {
             heats.extend(Heat::group(family.bench(name, target)?));
         }
-    }
-    if asked(PRODUCTS) {
-        heats.extend(Heat::group(products()));
+        let probes = Heat::group(probes(name)).into_iter();
+        match name {
+            LADDER => heats.extend(probes.map(Heat::in_steps)),
+            _ => heats.extend(probes),
+        }
     }
     Ok(heats)
 }
@@ -176,15 +193,23 @@ mod tests {
     }
 
     #[test]
-    fn a_suite_holds_what_families_state_and_products_where_they_belong() {
+    fn a_suite_holds_what_families_state_and_the_probes_that_belong_to_it() {
         let families: [&dyn AnyFamily; 1] = [&VectorAdd];
-        let products = || vec![work(7000, Form::Specialized, 2)];
-        let of = |suite| heats(suite, &families, products, &Target::SM_90A).unwrap();
-        let [memory, product, all] = ["memory", "products", "all"].map(of);
+        let probes = |suite: &str| match suite {
+            PRODUCTS => vec![work(7000, Form::Specialized, 2)],
+            LADDER => vec![
+                work(8000, Form::Specialized, 2),
+                work(8000, Form::Specialized, 3),
+            ],
+            _ => vec![],
+        };
+        let of = |suite| heats(suite, &families, probes, &Target::SM_90A).unwrap();
+        let [memory, product, ladder, all] = ["memory", "products", "ladder", "all"].map(of);
         assert_eq!(sizes(&memory), [1]);
         assert_eq!(memory[0].works()[0].problem()["n"], 1 << 28);
         assert_eq!(product[0].works()[0].problem()["n"], 7000);
-        assert_eq!(sizes(&all), [1, 1]);
+        assert!(ladder[0].has_steps() && !product[0].has_steps());
+        assert_eq!(sizes(&all), [2, 1, 1]);
         assert!(of("nothing").is_empty());
         assert!(about("nothing").ends_with("nothing"));
     }
