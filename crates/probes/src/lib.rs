@@ -1,5 +1,8 @@
 //! Hard kernels that try the program form, written with the public API only.
 //!
+//! Beside them stands the ladder ([`ladder()`]): one product as nine kernels, each a
+//! change of the one before.
+//!
 //! Each is work like that of a family: extents, a plan, inputs, a float64
 //! reference. The tests beside this crate check them, assemble them without
 //! an advisory or a spill, and run them on the simulator under every timing;

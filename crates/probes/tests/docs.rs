@@ -2,6 +2,7 @@
 
 const PING_PONG: &str = include_str!("../src/ping_pong.rs");
 const ATTENTION: &str = include_str!("../src/attention.rs");
+const LADDER: &str = include_str!("../src/ladder/steps.rs");
 
 /// The name of the picture in a source, and the picture.
 fn picture(source: &str) -> (&str, &str) {
@@ -14,7 +15,7 @@ fn picture(source: &str) -> (&str, &str) {
 #[test]
 fn the_docs_show_the_source() {
     let docs = include_str!("../../../docs/probes.md");
-    for source in [PING_PONG, ATTENTION] {
+    for source in [PING_PONG, ATTENTION, LADDER] {
         let (name, body) = picture(source);
         assert!(docs.contains(body), "docs/probes.md does not show {name}");
     }

@@ -90,6 +90,7 @@ pub(super) fn ring(k: Builder, c: Config) {
 }
 
 /// 4. Who multiplies no longer loads: a warp of its own does.
+// [picture: roles]
 pub(super) fn roles(k: Builder, c: Config) {
     let line = &Line::<Map, Pointer>::declare(k, c);
     let ab = line.ring(k).shared();
@@ -100,10 +101,10 @@ pub(super) fn roles(k: Builder, c: Config) {
             line.store(&acc.finish(), tile, top);
         });
     }
-    k.role("load")
-        .warps(1)
-        .body(|| elect(|| line.load_all(ab, tile)));
+    let load = k.role("load").warps(1);
+    load.body(|| elect(|| line.load_all(ab, tile)));
 }
+// [end of picture]
 
 /// 5. The loader's registers go to those who multiply: whole warpgroups give and take.
 pub(super) fn registers(k: Builder, c: Config) {
