@@ -97,10 +97,8 @@ fn probes(suite: &str) -> Vec<Box<dyn AnyWork>> {
 /// The probes that multiply matrices; the ladder is a suite of its own.
 fn products() -> Vec<Box<dyn AnyWork>> {
     let works = warpline_probes::all().into_iter().flat_map(|p| p.gpu_cases);
-    let multiplies = |w: &Box<dyn AnyWork>| w.problem().get("mnk").is_some();
-    works
-        .filter(|w| multiplies(w) && w.family() != suite::LADDER)
-        .collect()
+    let works = works.filter(|w| w.family() != suite::LADDER);
+    works.filter(|w| w.problem().get("mnk").is_some()).collect()
 }
 
 /// The plain large product that is the limit of other work.
