@@ -136,6 +136,21 @@ impl<C: Carry> Carry for Vec<C> {
     }
 }
 
+impl<C: Carry, const N: usize> Carry for [C; N] {
+    type Vars = [C::Vars; N];
+    fn open(self) -> Self::Vars {
+        self.map(C::open)
+    }
+    fn load(vars: &Self::Vars) -> Self {
+        std::array::from_fn(|i| C::load(&vars[i]))
+    }
+    fn store(vars: &Self::Vars, value: Self) {
+        for (v, x) in vars.iter().zip(value) {
+            C::store(v, x);
+        }
+    }
+}
+
 macro_rules! carry_tuple {
     ($($t:ident $i:tt),*) => {
         impl<$($t: Carry),*> Carry for ($($t,)*) {

@@ -65,6 +65,15 @@ pub struct Frag {
     values: Vec<Reg<f32>>,
 }
 
+/// What `f` gives for each pair of columns that a thread holds of a tile of so
+/// many columns: it is asked for the first of them.
+#[track_caller]
+pub fn col_pairs<V>(cols: u32, mut f: impl FnMut(Reg<u32>) -> V) -> Vec<V> {
+    let _at = here();
+    let first = (lane_id() & 3) * 2;
+    (0..cols / 8).map(|i| f(first + i * 8)).collect()
+}
+
 impl Frag {
     pub(super) fn new(team: Team, m: u32, n: u32, values: Vec<Reg<f32>>) -> Self {
         Self { team, m, n, values }
@@ -207,25 +216,28 @@ impl Frag {
         self.with(values.map(|(i, &x)| f(x, of(i))).collect())
     }
 
-    /// As [`zip_cols`](Self::zip_cols), with the numbers of a column and of the
-    /// next one at a time: neighbours in memory are read at once.
+    /// Combines every value with the number of its column, from those of all
+    /// pairs of columns that a thread holds ([`col_pairs`]).
     #[track_caller]
     pub fn zip_col_pairs(
         self,
-        mut columns: impl FnMut(Reg<u32>) -> [Reg<f32>; 2],
-        f: impl FnMut(Reg<f32>, Reg<f32>) -> Reg<f32>,
+        columns: &[[Reg<f32>; 2]],
+        mut f: impl FnMut(Reg<f32>, Reg<f32>) -> Reg<f32>,
     ) -> Frag {
         let _at = here();
-        let mut second = None;
-        let column = |col| match second.take() {
-            Some(x) => x,
-            None => {
-                let [x, y] = columns(col);
-                second = Some(y);
-                x
-            }
-        };
-        self.zip_cols(column, f)
+        let (have, needed) = (columns.len(), self.n as usize / 8);
+        if have != needed {
+            let text = format!(
+                "a thread holds {needed} pairs of {} columns; they are combined with as many, not with {have}",
+                self.n
+            );
+            error("fragment-columns", text);
+            return self;
+        }
+        let per_block = self.per_block();
+        let values = self.values.iter().enumerate();
+        let of = |i: usize| columns[i % per_block / 4][i % 2];
+        self.with(values.map(|(i, &x)| f(x, of(i))).collect())
     }
 
     /// Applies `f` to every pair of neighbours in a row, and the place of the first.
@@ -284,6 +296,22 @@ impl Frag {
     pub fn row_sum(&self) -> Rows {
         let _at = here();
         self.row_reduce(|x, y| x + y)
+    }
+
+    /// As many columns, of which the first are those from `by` on, a multiple
+    /// of 8; the last ones are any numbers. A loop that works on the first
+    /// columns and carries the rest so reaches all of them with one text.
+    #[track_caller]
+    pub fn shift(&self, by: u32) -> Frag {
+        let mut values = Vec::with_capacity(self.values.len());
+        let rest = self.slice(by..self.n);
+        for (all, rest) in
+            (self.values.chunks(self.per_block())).zip(rest.values.chunks(rest.per_block()))
+        {
+            values.extend_from_slice(rest);
+            values.extend_from_slice(&all[rest.len()..]);
+        }
+        Frag::new(self.team, self.m, self.n, values)
     }
 
     /// The columns of a range: its ends are multiples of 8.

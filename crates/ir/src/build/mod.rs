@@ -55,7 +55,7 @@ pub use bits::{funnel_left, funnel_right, lop3, prmt};
 pub use copy::{CopyCache, copy_commit, copy_wait, copy_wait_all};
 pub use declare::{Builder, RoleDecl};
 pub use flow::{Carry, Range, elect, elect_lane, if_, if_else, range, select, steps, while_};
-pub use frag::{Cell, Frag, Team};
+pub use frag::{Cell, Frag, Team, col_pairs};
 pub use global::{Flags, Global, Index, cache_policy, range_policy};
 pub use korder::{ByWords, KOrder, Natural, Pairs, Quads};
 pub use math::*;

@@ -60,6 +60,11 @@ impl Activation {
         }
     }
 
+    /// Does a value take many instructions?
+    pub(super) fn is_long(self) -> bool {
+        !matches!(self, Activation::None | Activation::Relu)
+    }
+
     /// In float64.
     pub(super) fn value(self, x: f64) -> f64 {
         match self {

@@ -88,9 +88,10 @@ fn cooperative<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Co
             role.body(|| {
                 let factor = line.factor();
                 line.walk.each(|seat| {
-                    let sums = line.sums(ab, steps(line.depth), rows.clone(), |all| all());
                     let at = line.at(seat).plus(rows.start, 0);
-                    line.send(&sums, outbox, at, factor);
+                    let bias = line.bias(at);
+                    let sums = line.sums(ab, steps(line.depth), rows.clone(), |all| all());
+                    line.send(&sums, outbox, at, factor, bias);
                 });
             });
         }
@@ -120,8 +121,10 @@ fn ping_pong<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Conf
             let skip = || ab.skip(line.depth);
             line.walk.dealt(i, skip, |seat| {
                 let hold = |all: &mut dyn FnMut()| turn.hold(all);
+                let at = line.at(seat);
+                let bias = line.bias(at);
                 let sums = line.sums(ab, steps(line.depth), 0..c.rows(), hold);
-                line.send(&sums, outbox, line.at(seat), factor);
+                line.send(&sums, outbox, at, factor, bias);
             });
         });
     }
@@ -142,9 +145,10 @@ fn storer<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Config)
         role.body(|| {
             let factor = line.factor();
             line.walk.each(|seat| {
-                let sums = line.sums(ab, steps(line.depth), rows.clone(), |all| all());
                 let at = line.at(seat).plus(rows.start, 0);
-                line.each_part(&sums, at, factor, |part, _| {
+                let bias = line.bias(at);
+                let sums = line.sums(ab, steps(line.depth), rows.clone(), |all| all());
+                line.each_part(&sums, at, factor, bias, |part, _| {
                     let slot = out.acquire();
                     T::store(&part, &slot.tiles());
                     slot.commit();
@@ -187,6 +191,7 @@ fn double_buffer<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &
             elect(|| line.prefetch());
             line.walk.each(|seat| {
                 let at = line.at(seat);
+                let bias = line.bias(at.plus(rows.start, 0));
                 let acc = Acc::new(c.rows(), c.sides()[1]);
                 let multiply = || {
                     let slot = ab.wait();
@@ -206,7 +211,7 @@ fn double_buffer<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &
                 });
                 if_(fetched.get(), multiply);
                 let at = at.plus(rows.start, 0);
-                line.send(&acc.finish(), outbox, at, factor);
+                line.send(&acc.finish(), outbox, at, factor, bias);
             });
         });
     }
@@ -228,7 +233,6 @@ fn stream_k<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Confi
     let load = || {
         helper(k, "load", c).body(|| {
             elect(|| {
-                line.prefetch();
                 stream.each(|share| {
                     let at = line.at(seat(share));
                     these(share).each(|i| {
@@ -256,7 +260,7 @@ fn stream_k<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Confi
                             let add = |cta, sums| partials.add(cta, sums);
                             let sums = share.others().fold(sums.clone(), add);
                             let at = line.at(seat(share)).plus(rows.start, 0);
-                            line.send(&sums, outbox, at, factor);
+                            line.send(&sums, outbox, at, factor, line.bias(at));
                         },
                         || partials.give(share.place(), &sums),
                     );
@@ -278,7 +282,6 @@ fn split_k<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Config
     let load = || {
         helper(k, "load", c).body(|| {
             elect(|| {
-                line.prefetch();
                 line.walk.split(|seat| {
                     let at = line.at(seat);
                     steps(half).each(|i| {
@@ -310,7 +313,7 @@ fn split_k<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Config
                             slot.release_to(1u32);
                             let sums = sums.clone().zip(&more, |x, y| x + y);
                             let at = line.at(seat).plus(rows.start, 0);
-                            line.send(&sums, outbox, at, factor);
+                            line.send(&sums, outbox, at, factor, line.bias(at));
                         },
                         || {
                             let slot = handed.acquire_at(0u32);

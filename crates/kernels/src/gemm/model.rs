@@ -5,7 +5,6 @@
 //! of tiles; beside it, the bytes of all SMs that memory must bring.
 
 use super::config::{Choice, Cluster, Config, Form, Order};
-use super::epilogue::Activation;
 use super::problem::{Matrix, Problem, Sums};
 use crate::error::FamilyError;
 use warpline_ir::Target;
@@ -76,8 +75,7 @@ pub(super) fn estimate(p: &Problem, c: &Config, target: &Target) -> f64 {
         step += ALONE;
     }
     let values = rows * cols;
-    let plain = matches!(p.activation, Activation::None | Activation::Relu);
-    let parts = [!plain, p.bias, p.residual].map(f64::from);
+    let parts = [p.activation.is_long(), p.bias, p.residual].map(f64::from);
     let function: f64 = parts
         .iter()
         .zip(PARTS)

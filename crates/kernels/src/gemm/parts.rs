@@ -7,10 +7,16 @@ use half::{bf16, f16};
 use std::ops::Range as Rows_;
 use warpline_ir::build::*;
 use warpline_ir::ops::policy::CacheHint;
-use warpline_ir::{DType, Element, Target, TensorMapDecl};
+use warpline_ir::{Bf16x2, DType, Element, F16x2, Target, TensorMapDecl};
 
 /// A type that C can have.
 pub(super) trait Out: Stored {
+    /// Two neighbours in memory, in as few registers as they take.
+    type Pair: Copy + Carry;
+    /// Reads an element and the next one.
+    fn pair(from: Global<Self>, first: Reg<u32>) -> Self::Pair;
+    /// As numbers to compute with.
+    fn both(pair: Self::Pair) -> [Reg<f32>; 2];
     /// As a number to compute with.
     fn widen(x: Reg<Self::Reg>) -> Reg<f32>;
     /// Sends a tile whose rows are columns of C.
@@ -18,8 +24,18 @@ pub(super) trait Out: Stored {
 }
 
 macro_rules! half_out {
-    ($($t:ty),*) => {$(
+    ($($t:ty, $pair:ty;)*) => {$(
         impl Out for $t {
+            type Pair = Reg<$pair>;
+            #[track_caller]
+            fn pair(from: Global<$t>, first: Reg<u32>) -> Reg<$pair> {
+                let [pair] = from.load_as(first);
+                pair
+            }
+            #[track_caller]
+            fn both(pair: Reg<$pair>) -> [Reg<f32>; 2] {
+                pair.widen()
+            }
             #[track_caller]
             fn widen(x: Reg<$t>) -> Reg<f32> {
                 x.cast()
@@ -34,9 +50,20 @@ macro_rules! half_out {
         }
     )*};
 }
-half_out!(bf16, f16);
+half_out! {
+    bf16, Bf16x2;
+    f16, F16x2;
+}
 
 impl Out for f32 {
+    type Pair = [Reg<f32>; 2];
+    #[track_caller]
+    fn pair(from: Global<f32>, first: Reg<u32>) -> [Reg<f32>; 2] {
+        from.load_vec(first)
+    }
+    fn both(pair: [Reg<f32>; 2]) -> [Reg<f32>; 2] {
+        pair
+    }
     fn widen(x: Reg<f32>) -> Reg<f32> {
         x
     }
@@ -78,6 +105,16 @@ impl At {
             ..self
         }
     }
+}
+
+/// What is added to the sums of a tile, or of a part of it.
+pub(super) enum Bias<T: Out> {
+    /// Nothing.
+    None,
+    /// The numbers of its columns; of a tile those of its first part.
+    Cols(Vec<T::Pair>),
+    /// Those of its rows, where these are columns of C.
+    Rows(Rows),
 }
 
 /// A matrix that is addressed by elements.
@@ -392,37 +429,47 @@ impl<T: Out> Line<T> {
         }
     }
 
+    /// The bias that a consumer's tile needs first, asked for before its sums:
+    /// nobody waits for it then.
+    #[track_caller]
+    pub(super) fn bias(&self, at: At) -> Bias<T> {
+        let Some(bias) = self.bias else {
+            return Bias::None;
+        };
+        let last = self.n - 1;
+        if self.config.swap {
+            let one = |row: Reg<u32>| T::widen(bias.load((at.row + row).min(last)));
+            return Bias::Rows(Rows::of(self.config.rows(), one));
+        }
+        let [width, _] = self.config.outbox(&self.class, &Target::SM_90A);
+        // N is even, so that a pair lies inside or outside; what lies outside
+        // of C is not stored, and any number inside serves there.
+        let pair = |col: Reg<u32>| T::pair(bias, (at.col + col).min(last - 1));
+        Bias::Cols(col_pairs(width, pair))
+    }
+
     /// What becomes of sums at a place: scaled, biased, activated, with the residual.
     #[track_caller]
-    pub(super) fn finish(&self, sums: Frag, at: At, factor: Option<Reg<f32>>) -> Frag {
+    fn finish(&self, sums: Frag, at: At, factor: Option<Reg<f32>>, bias: Bias<T>) -> Frag {
         let mut sums = sums;
         if let Some(factor) = factor {
             sums = sums.map(|x| x * factor);
         }
-        // What lies outside of C is not stored: any number inside serves there.
-        let (last_row, last_col) = (self.m - 1, self.n - 1);
-        if let Some(bias) = self.bias {
-            sums = match self.config.swap {
-                false => {
-                    // N is even, so that a pair lies inside or outside.
-                    let pair = |col: Reg<u32>| {
-                        let first = (at.col + col).min(last_col - 1);
-                        bias.load_vec::<2>(first).map(T::widen)
-                    };
-                    sums.zip_col_pairs(pair, |x, b| x + b)
-                }
-                true => {
-                    let rows = sums.rows();
-                    let one = |row: Reg<u32>| T::widen(bias.load((at.row + row).min(last_col)));
-                    sums.zip_rows(&Rows::of(rows, one), |x, b| x + b)
-                }
-            };
-        }
+        sums = match bias {
+            Bias::None => sums,
+            Bias::Rows(rows) => sums.zip_rows(&rows, |x, b| x + b),
+            Bias::Cols(pairs) => {
+                let pairs: Vec<_> = pairs.into_iter().map(T::both).collect();
+                sums.zip_col_pairs(&pairs, |x, b| x + b)
+            }
+        };
         let activation = self.class.epilogue.activation;
         sums = sums.map(|x| activation.apply(x));
         let Some(residual) = self.residual else {
             return sums;
         };
+        // What lies outside of C is not stored: any number inside serves there.
+        let (last_row, last_col) = (self.m - 1, self.n - 1);
         sums.map_pairs(|cell, [x, y]| {
             let [u, v] = match self.config.swap {
                 false => {
@@ -442,31 +489,77 @@ impl<T: Out> Line<T> {
 
     /// Finishes sums and sends them to C, part by part.
     #[track_caller]
-    pub(super) fn send(&self, sums: &Frag, outbox: Outbox<T>, at: At, factor: Option<Reg<f32>>) {
+    pub(super) fn send(
+        &self,
+        sums: &Frag,
+        outbox: Outbox<T>,
+        at: At,
+        factor: Option<Reg<f32>>,
+        bias: Bias<T>,
+    ) {
         if self.config.swap {
-            let tile = self.finish(sums.clone(), at, factor);
+            let tile = self.finish(sums.clone(), at, factor, bias);
             T::transposed(self, outbox, &tile, at);
             return;
         }
-        self.each_part(sums, at, factor, |part, at| match at.batch {
+        self.each_part(sums, at, factor, bias, |part, at| match at.batch {
             None => outbox.send(&part, self.c, [at.col, at.row]),
             Some(z) => outbox.send(&part, self.c, [at.col, at.row, z]),
         });
     }
 
     /// Finishes sums part by part, each as wide as a copy to C.
+    ///
+    /// In a loop where each value takes many instructions: to read these for
+    /// every part anew takes longer than what they do.
     #[track_caller]
     pub(super) fn each_part(
         &self,
         sums: &Frag,
         at: At,
         factor: Option<Reg<f32>>,
+        bias: Bias<T>,
         mut f: impl FnMut(Frag, At),
     ) {
         let [width, _] = self.config.outbox(&self.class, &Target::SM_90A);
-        for col in (0..sums.cols()).step_by(width as usize) {
-            let at = at.plus(0, col);
-            f(self.finish(sums.slice(col..col + width), at, factor), at);
+        let parts = sums.cols() / width;
+        // What the next part needs is asked for before this one is worked on.
+        let next = |at: At| self.bias(at.plus(0, width));
+        let mut one = |at, sums, bias| f(self.finish(sums, at, factor, bias), at);
+        if !self.class.epilogue.activation.is_long() || parts == 1 || width < 32 {
+            let mut bias = bias;
+            for i in 0..parts {
+                let (at, cols) = (at.plus(0, i * width), i * width..(i + 1) * width);
+                let more = if i + 1 < parts { next(at) } else { Bias::None };
+                one(at, sums.slice(cols), std::mem::replace(&mut bias, more));
+            }
+            return;
+        }
+        let first = (sums.clone(), bias.pairs());
+        steps(parts).unroll(1).fold(first, |i, (sums, bias)| {
+            let col = at.col + i * width;
+            let at = At { col, ..at };
+            let more = next(at);
+            one(at, sums.slice(0..width), Bias::of(bias));
+            (sums.shift(width), more.pairs())
+        });
+    }
+}
+
+impl<T: Out> Bias<T> {
+    /// The numbers of columns.
+    fn pairs(self) -> Vec<T::Pair> {
+        match self {
+            Bias::Cols(pairs) => pairs,
+            _ => Vec::new(),
+        }
+    }
+
+    /// Of these columns, if any.
+    fn of(pairs: Vec<T::Pair>) -> Self {
+        match pairs.is_empty() {
+            true => Bias::None,
+            false => Bias::Cols(pairs),
         }
     }
 }
