@@ -333,7 +333,7 @@ impl Config {
             split_k: asked!(split_k, 1),
             stream_k: asked!(stream_k, false),
             swap,
-            hints: asked!(hints, false),
+            hints: asked!(hints, p.streams_b()),
             load_registers: 0,
             math_registers: 0,
             ctas: 0,

@@ -13,8 +13,10 @@ use warpline_ir::Target;
 mod fitted {
     /// Cycles per second.
     pub(super) const CLOCK: f64 = 1.6e9;
-    /// Bytes per second of memory.
+    /// Bytes per second of memory, in rows of 128 bytes, and how much faster
+    /// rows of 256 come.
     pub(super) const MEMORY: f64 = 3.67e12;
+    pub(super) const LONG: f64 = 0.02;
     /// Bytes per cycle that the L2 brings to one SM.
     pub(super) const L2: f64 = 80.0;
     /// Cycles of the latency that stages in flight hide.
@@ -26,9 +28,11 @@ mod fitted {
     /// Cycles of the end of a tile, and of each of its values.
     pub(super) const END: [f64; 2] = [1280.0, 0.019];
     /// Cycles of an activation, a bias and a residual, for each value.
-    pub(super) const PARTS: [f64; 3] = [0.18, 0.02, 0.05];
-    /// Cycles from tile to tile where another's products hide the end.
-    pub(super) const TURN: f64 = 750.0;
+    pub(super) const PARTS: [f64; 3] = [0.15, 0.02, 0.05];
+    /// Cycles from tile to tile where another's products hide the end, and
+    /// what is left of the last one's, which nothing hides.
+    pub(super) const TURN: f64 = 700.0;
+    pub(super) const TAIL: f64 = 0.8;
     /// Cycles of a step that nothing hides where every warp loads and computes.
     pub(super) const ALONE: f64 = 1600.0;
     /// Cycles of handing sums through memory, and of each of them.
@@ -88,7 +92,7 @@ pub(super) fn estimate(p: &Problem, c: &Config, target: &Target) -> f64 {
         // The end of one hides behind the products of the other, if these are long enough.
         Form::PingPong => (
             TURN + (0.37 * end - steps * step).max(0.0),
-            end + values * each,
+            TAIL * (end + values * each),
         ),
         _ => (end, 0.0),
     };
@@ -114,7 +118,8 @@ pub(super) fn estimate(p: &Problem, c: &Config, target: &Target) -> f64 {
     let results = m * n * out * (writes + f64::from(p.residual));
     // Few bytes in flight do not keep the memory busy.
     let flying = f64::from(c.ctas) * f64::from(c.stages - 1) * bytes;
-    let speed = MEMORY * (flying / 1e6).min(1.0);
+    let long = f64::from(f64::from(c.tile_k) * size >= 256.0);
+    let speed = MEMORY * (1.0 + LONG * long) * (flying / 1e6).min(1.0);
     let memory = p.batches() as f64 * (factors + results) / speed;
     // The longer of the two, and somewhat more where they are alike.
     LAUNCH + (busy.powi(4) + memory.powi(4)).powf(0.25)
@@ -220,6 +225,12 @@ fn bases(p: &Problem) -> Vec<Choice> {
                     add(Form::Cooperative, tile_m, tile_n, consumers, swap);
                 }
             }
+            let long = Choice {
+                swap: Some(true),
+                tile_k: Some(256 / p.dtype.dtype().bytes() as u32),
+                ..plain()
+            };
+            add(Form::Cooperative, tile_m, 128, 2, long);
         }
     }
     all

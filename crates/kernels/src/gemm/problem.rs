@@ -246,6 +246,8 @@ impl Matrix {
 const MOST_BYTES: u64 = 1 << 40;
 /// The most of an extent: coordinates are signed, and tiles reach beyond.
 const MOST: u32 = 1 << 30;
+/// About what the L2 of an H100 or H200 holds.
+const L2_BYTES: u64 = 60 << 20;
 
 impl Problem {
     /// A bare product of dense matrices.
@@ -347,6 +349,13 @@ impl Problem {
     pub(super) fn residual(&self) -> Matrix {
         let (sides, stride) = ([self.m, self.n], self.residual_stride.or(self.c_stride));
         self.matrix("residual", self.out().dtype(), sides, stride, self.c_step)
+    }
+
+    /// Is B the larger factor, and more than the L2 can keep beside A? Then it
+    /// keeps A.
+    pub(super) fn streams_b(&self) -> bool {
+        let row = u64::from(self.k) * self.dtype.dtype().bytes() as u64;
+        self.n >= self.m && (u64::from(self.m) + u64::from(self.n)) * row > L2_BYTES
     }
 
     /// Refuses what no form serves.
