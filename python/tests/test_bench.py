@@ -16,7 +16,7 @@ import pytest
 from warpline.bench import Refusal, cli, inputs, machine, peers, plot, record, report, suites
 from warpline.bench import protocol, verify
 from warpline.bench import statistics as stats
-from warpline.bench.record import AGAIN, COPY, FAILED, OURS, SKIPPED, WRONG, Contender, Measured
+from warpline.bench.record import AGAIN, BARE, COPY, FAILED, OURS, SKIPPED, WRONG, Contender, Measured
 from warpline.bench.statistics import Quartiles
 
 
@@ -356,6 +356,18 @@ class TestReport:
         ):
             assert part in text, part
         assert "QUICK" not in text
+
+    def test_a_layer_is_told_against_its_bare_product(self) -> None:
+        run = canned()
+        assert "of bare" not in report.text(run)
+        layer = measured("linear", "64x64x64", [timed("torch", "eager", 120)])
+        layer.contenders.append(timed("warpline, bare", BARE, 97))
+        layer.compare()
+        run.problems.append(layer)
+        text = report.text(run)
+        row = next(line for line in text.splitlines() if line.startswith("linear 64x64x64"))
+        assert "0.970" in row and "ahead of torch" in row
+        assert "Against our own product alone: 0.970 in the geometric mean." in text
 
     def test_a_quick_run_is_marked(self) -> None:
         run = canned()

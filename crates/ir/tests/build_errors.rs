@@ -396,6 +396,24 @@ fn register_tiles_that_cannot_be() {
     }
 }
 
+/// A thread's pairs of columns are as many as its tile has, and a shift leaves whole blocks.
+#[test]
+fn columns_come_in_pairs_and_blocks() {
+    let c = code_in_role(|mark| {
+        let pairs = col_pairs(16, |_| [0.0f32.reg(); 2]);
+        let tile = Frag::zeros(64, 32);
+        mark.next_line();
+        let _ = tile.zip_col_pairs(&pairs, |x, y| x + y);
+    });
+    assert_eq!(c, "fragment-columns");
+    let c = code_in_role(|mark| {
+        let tile = Frag::zeros(64, 32);
+        mark.next_line();
+        let _ = tile.shift(12);
+    });
+    assert_eq!(c, "fragment-slice");
+}
+
 #[test]
 fn rows_of_another_tile() {
     let others: [fn() -> Rows; 2] = [

@@ -11,7 +11,7 @@ from typing import Any
 from . import inputs
 from .peers import EAGER, OPS, Built, Op, Peer
 from .protocol import DeviceLost, Timer, alive, fresh, reason
-from .record import AGAIN, COPY, FAILED, OURS, SKIPPED, TIMED, WRONG, Contender, Measured
+from .record import AGAIN, BARE, COPY, FAILED, OURS, SKIPPED, TIMED, WRONG, Contender, Measured
 from .statistics import quartiles
 from .suites import Problem
 from .verify import Reference, byte_sizes, poison
@@ -92,6 +92,10 @@ def _measure(problem: Problem, measured: Measured, timer: Timer, settings: Setti
     again = Entry(Contender(f"{OUR_NAME}, again", AGAIN), ours.build, ours.call)
     again.result.state, again.result.why = ours.result.state, ours.result.why
     entries += [again, copy]
+    if op is not None and (build := op.bare) is not None:
+        bare = Entry(Contender(f"{OUR_NAME}, bare", BARE), lambda: build(args))
+        _guarded(bare, lambda: _build(bare))
+        entries.append(bare)
     measured.contenders = [entry.result for entry in entries]
     _race([entry for entry in entries if entry.call], measured, timer, settings)
     wanted = problem.large_product if settings.sustained is None else settings.sustained

@@ -56,6 +56,8 @@ class Op:
     peers: tuple[Peer, ...]
     #: Tensors that are not drawn from N(0, 1).
     draw: Mapping[str, Draw] = field(default_factory=dict)
+    #: Our own op that does less of the same: what the rest costs is seen beside it.
+    bare: Callable[[Args], Built] | None = None
 
 
 def found(module: str, name: str) -> Callable[..., Any]:
@@ -130,7 +132,15 @@ def row_op(name: str) -> Op:
     )
 
 
-def product(name: str, split: tuple[str, ...]) -> Op:
+def our_product(args: Args) -> Built:
+    """The product of a layer alone, by our own kernel."""
+    function = importlib.import_module("warpline").matmul
+    a, b = args["x"], args["weight"].mT
+    scales = args.get("scale_x"), args.get("scale_weight"), args.get("out_dtype")
+    return Built(lambda: function(a, b, *scales))
+
+
+def product(name: str, split: tuple[str, ...], bare: Callable[[Args], Built] | None = None) -> Op:
     """An op that multiplies matrices: torch's own is cuBLAS's."""
     return Op(
         reference=later("torch_products", f"{name}_reference"),
@@ -140,6 +150,7 @@ def product(name: str, split: tuple[str, ...]) -> Op:
             compiled("torch_products", name),
         ),
         draw={scale: later("torch_products", "one") for scale in ("scale_a", "scale_b", "scale_x", "scale_weight")},
+        bare=bare,
     )
 
 
@@ -158,5 +169,5 @@ OPS: dict[str, Op] = {
     "layer_norm": row_op("layer_norm"),
     "rms_norm": row_op("rms_norm"),
     "matmul": product("matmul", ("a",)),
-    "linear": product("linear", ("x", "residual")),
+    "linear": product("linear", ("x", "residual"), our_product),
 }

@@ -16,7 +16,7 @@ from .statistics import Quartiles, apart, geomean, median
 SCHEMA = 1
 
 #: The kinds that are not peers: ours, ours once more, and the machine's limit.
-OURS, AGAIN, COPY = "ours", "again", "copy"
+OURS, AGAIN, COPY, BARE = "ours", "again", "copy", "bare"
 #: What became of a contender.
 TIMED, WRONG, FAILED, SKIPPED = "timed", "wrong", "failed", "skipped"
 
@@ -91,8 +91,9 @@ class Measured:
 
     @property
     def peers(self) -> list[Contender]:
-        """Everyone else, without the copy."""
-        return [one for one in self.contenders if one.kind not in (OURS, AGAIN, COPY)]
+        """Everyone else, without the copy and what is ours."""
+        yardsticks = (OURS, AGAIN, COPY, BARE)
+        return [one for one in self.contenders if one.kind not in yardsticks]
 
     @property
     def best(self) -> Contender | None:
@@ -100,12 +101,12 @@ class Measured:
         timed = [one for one in self.peers if one.median is not None]
         return min(timed, key=lambda one: one.median or math.inf, default=None)
 
-    def share(self, contender: Contender) -> float | None:
-        """A contender's rate as a share of the copy's."""
-        copy = self.of_kind(COPY)
-        if copy is None or copy.median is None or contender.median is None:
+    def share(self, contender: Contender, of: str = COPY) -> float | None:
+        """A contender's rate as a share of the copy's, or of another yardstick's."""
+        whole = self.of_kind(of)
+        if whole is None or whole.median is None or contender.median is None:
             return None
-        return copy.median / contender.median
+        return whole.median / contender.median
 
     def rate(self, seconds: float | None) -> float | None:
         """Operations per second where arithmetic binds, else bytes."""

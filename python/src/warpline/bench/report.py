@@ -9,6 +9,7 @@ from . import suites
 from .host import DEAR_S
 from .record import (
     AGAIN,
+    BARE,
     FAILED,
     SKIPPED,
     TIMED,
@@ -21,6 +22,7 @@ from .record import (
     peer_names,
     summarise,
 )
+from .statistics import geomean
 from .suites import Problem
 
 #: What stands in the table for a contender that was not timed.
@@ -136,7 +138,9 @@ def _rate(measured: Measured, seconds: float | None) -> str:
 
 def _problems(run: Run) -> list[str]:
     peers = peer_names(run.problems)
-    head = ["problem", "dtype", "ours µs", "rate", "of copy", "spread", *peers, "best peer"]
+    barely = any(one.of_kind(BARE) for one in run.problems)
+    bare = ["of bare"] if barely else []
+    head = ["problem", "dtype", "ours µs", "rate", "of copy", *bare, "spread", *peers, "best peer"]
     rows = []
     for one in run.problems:
         ours, by_name = one.ours, {peer.name: peer for peer in one.peers}
@@ -148,6 +152,7 @@ def _problems(run: Run) -> list[str]:
                 f"{ours.median * 1e6:.1f}" if ours.median else CELLS.get(ours.state, "-"),
                 _rate(one, ours.median),
                 _dash(share, ".3f"),
+                *(_dash(one.share(ours, BARE), ".3f") for _ in bare),
                 f"{100 * one.spread:.1f} %" if one.spread is not None else "-",
                 *(_ratio(by_name.get(name), one.best) for name in peers),
                 verdict(one),
@@ -159,6 +164,7 @@ def _problems(run: Run) -> list[str]:
         "Under each peer: its time / ours, so above 1 ours is faster; * marks the fastest peer.",
         "Of copy: against a device copy that moves as many bytes in the same rounds. Spread: how",
         "far two entries of ours lay apart.",
+        *["Of bare: against our own product alone, in the same rounds."][: len(bare)],
     ]
 
 
@@ -233,6 +239,10 @@ def _means(run: Run) -> list[str]:
         f"Against the best peer: {summary.wins} won, {summary.losses} lost; "
         f"{summary.within_spread} of these by no more than the spread."
     )
+    shares = [one.share(one.ours, BARE) for one in run.problems]
+    mean = geomean([share for share in shares if share is not None])
+    if mean is not None:
+        lines.append(f"Against our own product alone: {mean:.3f} in the geometric mean.")
     if summary.spread_median is not None and summary.spread_worst is not None:
         lines.append(
             f"Spread of ours against itself: median {100 * summary.spread_median:.2f} %, "
