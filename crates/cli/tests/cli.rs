@@ -93,6 +93,8 @@ fn every_error_is_an_object_too_and_one_line_on_stderr() {
         ("run vector-add --json --device cuda:0", "cuda-no-driver"),
         ("run vector-add --json --device tpu", "bad-device-name"),
         ("bench --json", "needs-gpu"),
+        ("bench ladder --json", "needs-gpu"),
+        ("bench gemm --json", "needs-gpu"),
         ("bench vector-add --device cpu --json", "needs-gpu"),
         ("bench nothing --json", "unknown-suite"),
         ("tune --json", "no-family"),

@@ -22,7 +22,8 @@ pub(crate) fn suite(
     measure(&heats, &device, &args)
 }
 
-/// Is anything asked of a family: a problem, a config, contenders?
+/// Is anything asked of a family: a problem, a config, contenders? How to
+/// measure, and how to answer (`--json`), is not.
 pub(crate) fn asks(matches: &ArgMatches) -> bool {
     let common = BenchArgs::augment_args(Command::new("common"));
     let groups = common.get_groups().map(|g| g.get_id().clone());
@@ -31,7 +32,9 @@ pub(crate) fn asks(matches: &ArgMatches) -> bool {
     let given = |id: &&clap::Id| {
         matches.value_source(id.as_str()) == Some(clap::parser::ValueSource::CommandLine)
     };
-    let mut own = matches.ids().filter(|id| !common.contains(id));
+    let mut own = matches
+        .ids()
+        .filter(|id| !common.contains(id) && id.as_str() != "json");
     own.any(|id| given(&id))
 }
 

@@ -142,7 +142,11 @@ pub(super) fn space(
         }
     }
     match refused {
-        Some(e) if all.is_empty() => Err(e),
+        // What is wrong with the choices alone says more than what is with one of many bases.
+        Some(e) if all.is_empty() => {
+            let alone = Config::new(p, &Choice::default(), choice, target);
+            Err(alone.err().unwrap_or(e))
+        }
         _ => Ok(all),
     }
 }

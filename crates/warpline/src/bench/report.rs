@@ -208,7 +208,7 @@ mod tests {
     fn a_step_gains_what_the_one_before_took_longer() {
         let row = |ms: Option<f64>| Row {
             measured: ms.map(|ms| Measured {
-                seconds: Quartiles::new([ms * 1e-3].into_iter()).unwrap(),
+                seconds: Quartiles::new([ms * 1e-3]).unwrap(),
                 rate: 1.0,
                 reading: Reading::default(),
             }),
