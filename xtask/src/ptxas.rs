@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail, ensure};
-use warpline_ptx::ptxas::{Ptxas, VERSION, pinned_path};
+use warpline_ptxas::{Ptxas, VERSION, pinned_path};
 
 use crate::run;
 use crate::workspace::Workspace;

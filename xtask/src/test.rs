@@ -7,7 +7,7 @@ use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use warpline_ptx::ptxas::Ptxas;
+use warpline_ptxas::Ptxas;
 
 use crate::ptxas;
 use crate::python;

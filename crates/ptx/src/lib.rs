@@ -19,8 +19,9 @@ mod lines;
 mod names;
 mod params;
 pub mod print;
-pub mod ptxas;
 pub mod resources;
 
 pub use print::{Ptx, PtxError, print};
 pub use resources::{Estimate, RoleEstimate};
+/// The pinned assembler, and what it says.
+pub use warpline_ptxas as ptxas;
