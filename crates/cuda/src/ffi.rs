@@ -30,7 +30,7 @@ macro_rules! handles {
     )*};
 }
 
-handles!(CUcontext CUstream CUevent CUmodule CUfunction CUlinkState CUgraph CUgraphExec);
+handles!(CUcontext CUstream CUevent CUlibrary CUmodule CUfunction CUlinkState CUgraph CUgraphExec);
 
 pub(crate) const CUDA_SUCCESS: CUresult = 0;
 pub(crate) const CUDA_ERROR_INVALID_VALUE: CUresult = 1;
@@ -243,8 +243,12 @@ api! {
         cuEventSynchronize(CUevent);
         cuEventElapsedTime(*mut f32, CUevent, CUevent);
 
-        cuModuleLoadDataEx(*mut CUmodule, *const c_void, c_uint, *mut c_int, *mut *mut c_void);
-        cuModuleUnload(CUmodule);
+        cuLibraryLoadData(
+            *mut CUlibrary, *const c_void, *mut c_int, *mut *mut c_void, c_uint, *mut c_int,
+            *mut *mut c_void, c_uint,
+        );
+        cuLibraryGetModule(*mut CUmodule, CUlibrary);
+        cuLibraryUnload(CUlibrary);
         cuLinkCreate_v2(c_uint, *mut c_int, *mut *mut c_void, *mut CUlinkState);
         cuLinkAddData_v2(
             CUlinkState, c_int, *mut c_void, usize, *const c_char, c_uint, *mut c_int,

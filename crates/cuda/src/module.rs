@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::driver::cu;
 use crate::elf;
 use crate::error::CudaError;
-use crate::ffi::{self, CUfunction, CUmodule};
+use crate::ffi::{self, CUfunction, CUlibrary, CUmodule};
 use crate::function::{Function, FunctionAttributes};
 
 /// A loaded module. Clones name the same one; it is unloaded with the last
@@ -22,6 +22,8 @@ pub struct Module {
 #[derive(Debug)]
 struct Loaded {
     context: Context,
+    library: CUlibrary,
+    /// The library as it is in the context.
     raw: CUmodule,
     log: String,
 }
@@ -52,26 +54,40 @@ impl Module {
     ) -> Result<Self, CudaError> {
         let mut request = Request::new(jit);
         let driver = context.driver();
-        let mut raw = CUmodule::NULL;
+        let mut library = CUlibrary::NULL;
         let _current = context.enter()?;
+        // A library rather than a module: of modules the driver compiles one
+        // at a time, whatever the number of threads.
+        //
         // SAFETY: the caller vouches for the image; names and values are of
         // one length, and the logs are as long as their size options say.
         let result = unsafe {
-            (driver.api.cuModuleLoadDataEx)(
-                &mut raw,
+            (driver.api.cuLibraryLoadData)(
+                &mut library,
                 image,
-                request.len(),
                 request.names.as_mut_ptr(),
                 request.values.as_mut_ptr(),
+                request.len(),
+                std::ptr::null_mut(),
+                std::ptr::null_mut(),
+                0,
             )
         };
-        request.judge(driver, "cuModuleLoadDataEx", result)?;
+        request.judge(driver, "cuLibraryLoadData", result)?;
+        let mut loaded = Loaded {
+            context: context.clone(),
+            library,
+            raw: CUmodule::NULL,
+            log: String::new(),
+        };
+        // What the compiler refuses is told here.
+        //
+        // SAFETY: writes one handle; the library is loaded.
+        let result = unsafe { (driver.api.cuLibraryGetModule)(&mut loaded.raw, library) };
+        request.judge(driver, "cuLibraryGetModule", result)?;
+        loaded.log = request.info();
         Ok(Self {
-            loaded: Arc::new(Loaded {
-                context: context.clone(),
-                raw,
-                log: request.info(),
-            }),
+            loaded: Arc::new(loaded),
         })
     }
 
@@ -166,7 +182,7 @@ impl Drop for Loaded {
         if let Ok(_current) = self.context.enter() {
             // SAFETY: loaded once, unloaded once; every `Function` keeps a
             // clone of the module.
-            let _ = unsafe { cu!(self.context.driver(), cuModuleUnload(self.raw)) };
+            let _ = unsafe { cu!(self.context.driver(), cuLibraryUnload(self.library)) };
         }
     }
 }

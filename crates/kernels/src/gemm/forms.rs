@@ -233,6 +233,7 @@ fn stream_k<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Confi
     let load = || {
         helper(k, "load", c).body(|| {
             elect(|| {
+                line.prefetch();
                 stream.each(|share| {
                     let at = line.at(seat(share));
                     these(share).each(|i| {
@@ -282,6 +283,7 @@ fn split_k<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Config
     let load = || {
         helper(k, "load", c).body(|| {
             elect(|| {
+                line.prefetch();
                 line.walk.split(|seat| {
                     let at = line.at(seat);
                     steps(half).each(|i| {

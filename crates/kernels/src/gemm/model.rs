@@ -9,7 +9,7 @@ use super::problem::{Matrix, Problem, Sums};
 use crate::error::FamilyError;
 use warpline_ir::Target;
 
-/// What the machine does, fitted to what an H200 took for 50 problems (`docs/perf/gemm.md`).
+/// What the machine does, fitted to what an H200 took for 87 problems (`docs/perf/gemm.md`).
 mod fitted {
     /// Cycles per second.
     pub(super) const CLOCK: f64 = 1.6e9;
@@ -18,27 +18,37 @@ mod fitted {
     pub(super) const MEMORY: f64 = 3.67e12;
     pub(super) const LONG: f64 = 0.02;
     /// Bytes per cycle that the L2 brings to one SM.
-    pub(super) const L2: f64 = 80.0;
+    pub(super) const L2: f64 = 76.0;
+    /// Where products take more than this share of the bytes that the L2 can
+    /// bring, CTAs that have drifted apart wait for them: so much for the rest.
+    pub(super) const CROWD: [f64; 2] = [0.82, 0.8];
+    /// Bytes per second of rows outside of a tensor, which copies fill with
+    /// zeros: much fewer than come from memory, all SMs together.
+    pub(super) const OUTSIDE: f64 = 0.915e12;
     /// Cycles of the latency that stages in flight hide.
-    pub(super) const LATENCY: f64 = 1090.0;
+    pub(super) const LATENCY: f64 = 1235.0;
     /// Cycles until the first stage is full.
-    pub(super) const START: f64 = 4000.0;
+    pub(super) const START: f64 = 3700.0;
     /// Seconds of a launch.
     pub(super) const LAUNCH: f64 = 2.3e-6;
     /// Cycles of the end of a tile, and of each of its values.
-    pub(super) const END: [f64; 2] = [1280.0, 0.019];
+    pub(super) const END: [f64; 2] = [1340.0, 0.019];
+    /// Cycles that a part waits until the one before has left the only staging tile.
+    pub(super) const WAIT: f64 = 230.0;
     /// Cycles of an activation, a bias and a residual, for each value.
-    pub(super) const PARTS: [f64; 3] = [0.15, 0.02, 0.05];
-    /// Cycles from tile to tile where another's products hide the end, and
-    /// what is left of the last one's, which nothing hides.
-    pub(super) const TURN: f64 = 700.0;
-    pub(super) const TAIL: f64 = 0.8;
+    pub(super) const PARTS: [f64; 3] = [0.147, 0.02, 0.05];
+    /// Cycles from tile to tile where another's products hide the end, the share
+    /// of it that they must hide, and what is left of the last one's, which
+    /// nothing hides.
+    pub(super) const TURN: f64 = 560.0;
+    pub(super) const HIDE: f64 = 0.29;
+    pub(super) const TAIL: f64 = 0.72;
     /// Cycles of a step that nothing hides where every warp loads and computes.
     pub(super) const ALONE: f64 = 1600.0;
     /// Cycles of handing sums through memory, and of each of them.
     pub(super) const STREAM: [f64; 2] = [13700.0, 0.24];
     /// Cycles of handing a sum through a cluster.
-    pub(super) const SPLIT: f64 = 0.75;
+    pub(super) const SPLIT: f64 = 0.92;
     /// What rows that start between two sectors of 32 bytes cost more: to
     /// read, and to write in parts of 32 bytes.
     pub(super) const RAGGED: [f64; 2] = [0.95, 2.65];
@@ -61,12 +71,12 @@ pub(super) fn estimate(p: &Problem, c: &Config, target: &Target) -> f64 {
     let steps = f64::from(p.k.div_ceil(c.tile_k).max(1));
     let reads = 1.0 + RAGGED[0] * f64::from(ragged(p.a()) || ragged(p.b()));
     let out = p.out().dtype().bytes() as f64;
-    let [width, _] = c.outbox(&p.class(), target);
+    let [width, staging] = c.outbox(&p.class(), target);
     let narrow = 64.0 / (f64::from(width) * out);
     let writes = 1.0 + RAGGED[1] * narrow * f64::from(ragged(p.c()));
     // One product of 64 rows and 32 bytes of K, by the tensor cores or as fast
     // as shared memory gives its operands.
-    let product = (cols / 2.0).max(28.0 + cols / 4.0);
+    let product = (cols / 2.0).max(28.3 + cols / 4.0);
     let products = rows / 64.0 * f64::from(c.tile_k) * size / 32.0;
     let mut math = products * product;
     if p.sums == Sums::Promoted {
@@ -78,6 +88,14 @@ pub(super) fn estimate(p: &Problem, c: &Config, target: &Target) -> f64 {
     if c.form == Form::DoubleBuffer {
         step += ALONE;
     }
+    let [tall, wide] = c.tiles(p);
+    let tiles = tall as f64 * wide as f64 * p.batches() as f64;
+    let halves = f64::from(c.split_k);
+    let waves = (tiles * halves / f64::from(c.ctas)).ceil();
+    // They drift apart over long sums and many tiles.
+    if steps >= 48.0 && waves >= 6.0 && reads == 1.0 {
+        step *= 1.0 + CROWD[1] * (brought / math - CROWD[0]).max(0.0);
+    }
     let values = rows * cols;
     let parts = [p.activation.is_long(), p.bias, p.residual].map(f64::from);
     let function: f64 = parts
@@ -87,19 +105,19 @@ pub(super) fn estimate(p: &Problem, c: &Config, target: &Target) -> f64 {
         .sum();
     let each = END[1] * out / 2.0 * writes + function;
     // Two consumers share a tile's end; more are faster.
-    let end = END[0] + values * each * 2.0 / f64::from(c.consumers);
+    let mut end = END[0] + values * each * 2.0 / f64::from(c.consumers);
+    if staging == 1 && !c.swap {
+        end += WAIT * (cols / f64::from(width) - 1.0);
+    }
     let (end, tail) = match c.form {
         // The end of one hides behind the products of the other, if these are long enough.
         Form::PingPong => (
-            TURN + (0.37 * end - steps * step).max(0.0),
+            TURN + (HIDE * end - steps * step).max(0.0),
             TAIL * (end + values * each),
         ),
         _ => (end, 0.0),
     };
-    let [tall, wide] = c.tiles(p);
-    let tiles = tall as f64 * wide as f64 * p.batches() as f64;
     let per_sm = f64::from(c.ctas.div_ceil(target.sms).max(1));
-    let halves = f64::from(c.split_k);
     let cycles = if c.stream_k {
         let share = tiles * steps / f64::from(c.ctas);
         // CTAs at different steps of K find nothing of each other's in the L2.
@@ -107,7 +125,6 @@ pub(super) fn estimate(p: &Problem, c: &Config, target: &Target) -> f64 {
         let strangers = if alone { 1.0 } else { 1.5 };
         strangers * share * step + (share / steps).ceil() * end + STREAM[0] + values * STREAM[1]
     } else {
-        let waves = (tiles * halves / f64::from(c.ctas)).ceil();
         let handed = if c.split_k > 1 { values * SPLIT } else { 0.0 };
         waves * ((steps / halves).ceil() * step + end + handed)
     };
@@ -121,8 +138,12 @@ pub(super) fn estimate(p: &Problem, c: &Config, target: &Target) -> f64 {
     let long = f64::from(f64::from(c.tile_k) * size >= 256.0);
     let speed = MEMORY * (1.0 + LONG * long) * (flying / 1e6).min(1.0);
     let memory = p.batches() as f64 * (factors + results) / speed;
-    // The longer of the two, and somewhat more where they are alike.
-    LAUNCH + (busy.powi(4) + memory.powi(4)).powf(0.25)
+    let beyond = |tiles: f64, tile: u32, extent: f64| tiles * f64::from(tile) - extent;
+    let (tall, wide) = (tall as f64, wide as f64);
+    let rows = beyond(tall, c.tile_m, m) * wide + beyond(wide, c.tile_n, n) * tall;
+    let zeros = rows * steps * f64::from(c.tile_k) * size * p.batches() as f64 / OUTSIDE;
+    // The longest of them, and somewhat more where they are alike.
+    LAUNCH + (busy.powi(4) + memory.powi(4) + zeros.powi(4)).powf(0.25)
 }
 
 /// The configs worth a try for a problem, with the caller's choices in them:
@@ -187,20 +208,32 @@ fn bases(p: &Problem) -> Vec<Choice> {
             };
             add(Form::Cooperative, 128, n, 2, split_k);
         }
+        // Short sums gain more by staging tiles that need no wait than by a last stage.
+        for (n, stages) in [(192, 4), (128, 5)] {
+            let stages = Choice {
+                stages: Some(stages),
+                ..plain()
+            };
+            if p.k <= 3072 && p.dtype.dtype().bytes() == 2 && wide(n) {
+                add(Form::PingPong, 128, n, 2, stages);
+            }
+        }
         // Rows between sectors are brought twice: two CTAs share them.
-        for (form, n) in [
-            (Form::Cooperative, 256),
-            (Form::Cooperative, 192),
-            (Form::Cooperative, 128),
-            (Form::PingPong, 192),
-            (Form::PingPong, 128),
+        for (form, m, n) in [
+            (Form::Cooperative, 128, 256),
+            (Form::Cooperative, 128, 192),
+            (Form::Cooperative, 128, 128),
+            (Form::PingPong, 128, 192),
+            (Form::PingPong, 128, 160),
+            (Form::PingPong, 128, 128),
+            (Form::PingPong, 64, 128),
         ] {
             let shared = Choice {
                 cluster: Some(Cluster::Rows),
                 ..plain()
             };
             if ragged(p.a()) || ragged(p.b()) {
-                add(form, 128, n, 2, shared);
+                add(form, m, n, 2, shared);
             }
         }
         add(Form::Cooperative, 256, 128, 2, plain());
