@@ -62,31 +62,26 @@ pub fn from_fp8(dtype: DType, code: u8) -> f64 {
 }
 
 /// The nearest fp8 code, ties to even, saturating to the greatest finite value.
+///
+/// ```
+/// use warpline_ir::DType;
+/// use warpline_kernels::numbers::{from_fp8, to_fp8};
+/// assert_eq!(from_fp8(DType::E4m3, to_fp8(DType::E4m3, 3.1)), 3.0);
+/// assert_eq!(from_fp8(DType::E5m2, to_fp8(DType::E5m2, -1e9)), -57344.0);
+/// ```
 pub fn to_fp8(dtype: DType, x: f64) -> u8 {
-    let (_, _, _, max) = fp8_shape(dtype);
+    let (_, mantissa, bias, max) = fp8_shape(dtype);
     if x.is_nan() {
         return 0x7f;
     }
     let sign = if x.is_sign_negative() { 0x80 } else { 0 };
     let x = x.abs().min(max);
-    // The codes of non-negative finite values ascend with their values.
-    let last = (0..=0x7fu8)
-        .rev()
-        .find(|&c| from_fp8(dtype, c).is_finite())
-        .unwrap_or(0);
-    let above = (0..=last)
-        .find(|&c| from_fp8(dtype, c) >= x)
-        .unwrap_or(last);
-    if above == 0 {
-        return sign;
-    }
-    let (lo, hi) = (from_fp8(dtype, above - 1), from_fp8(dtype, above));
-    let up = match (x - lo).partial_cmp(&(hi - x)) {
-        Some(std::cmp::Ordering::Less) => false,
-        Some(std::cmp::Ordering::Greater) => true,
-        _ => above % 2 == 0,
-    };
-    sign | if up { above } else { above - 1 }
+    // Below the least normal number all distances are as they are there.
+    let least = 1 - bias;
+    let exponent = ((x.to_bits() >> 52) as i32 - 1023).max(least);
+    let steps = (x / 2f64.powi(exponent - mantissa)).round_ties_even();
+    // Codes ascend with their values: each binade has as many as a mantissa.
+    sign | (((exponent - least) << mantissa) as u8 + steps as u8)
 }
 
 /// Half the distance between neighbouring values of an element type near `x`:
@@ -136,5 +131,40 @@ impl Random {
     pub fn normal(&mut self) -> f64 {
         let u = (1.0 - self.uniform()).ln() * -2.0;
         u.sqrt() * (std::f64::consts::TAU * self.uniform()).cos()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fp8_rounds_to_the_nearest_code_and_ties_to_even() {
+        for dtype in [DType::E4m3, DType::E5m2] {
+            let finite = |&c: &u8| from_fp8(dtype, c).is_finite();
+            let codes: Vec<u8> = (0..=0x7f).filter(finite).collect();
+            for (&c, &next) in codes.iter().zip(&codes[1..]) {
+                let (lo, hi) = (from_fp8(dtype, c), from_fp8(dtype, next));
+                let middle = (lo + hi) / 2.0;
+                let even = if c % 2 == 0 { c } else { next };
+                for (x, code) in [
+                    (lo, c),
+                    (hi, next),
+                    (middle, even),
+                    (middle * (1.0 - 1e-9), c),
+                    (middle * (1.0 + 1e-9), next),
+                ] {
+                    assert_eq!(to_fp8(dtype, x), code, "{dtype} of {x}");
+                    assert_eq!(to_fp8(dtype, -x), 0x80 | code, "{dtype} of -{x}");
+                }
+            }
+            let last = codes[codes.len() - 1];
+            for x in [1e6, f64::INFINITY] {
+                assert_eq!(to_fp8(dtype, x), last);
+                assert_eq!(to_fp8(dtype, -x), 0x80 | last);
+            }
+            assert!(from_fp8(dtype, to_fp8(dtype, f64::NAN)).is_nan());
+            assert_eq!(to_fp8(dtype, f64::MIN_POSITIVE), 0);
+        }
     }
 }

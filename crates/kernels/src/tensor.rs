@@ -56,6 +56,17 @@ impl HostTensor {
         Self { spec, data }
     }
 
+    /// The same with all of its elements where it has only the first of them:
+    /// these come again and again.
+    pub fn cycled(mut self) -> Self {
+        let (all, period) = (self.spec.bytes(), self.data.len());
+        while period > 0 && self.data.len() < all {
+            let more = period.min(all - self.data.len());
+            self.data.extend_from_within(..more);
+        }
+        self
+    }
+
     /// Its elements as `f64`; exact for every type but 64-bit integers.
     pub fn values(&self) -> impl Iterator<Item = f64> + '_ {
         let size = self.spec.dtype.bytes();
@@ -68,3 +79,25 @@ impl HostTensor {
 
 /// As a reference value and its bound: the element must not be written.
 pub const UNTOUCHED: (f64, f64) = (f64::NAN, f64::INFINITY);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_there_is_of_a_tensor_comes_again() {
+        let spec = |elements| TensorSpec {
+            name: "a",
+            dtype: DType::U16,
+            shape: vec![elements],
+        };
+        let of = |drawn: usize, all: usize| {
+            let some = HostTensor::round(spec(all), (0..drawn).map(|i| i as f64));
+            some.cycled().values().collect::<Vec<f64>>()
+        };
+        assert_eq!(of(3, 8), [0., 1., 2., 0., 1., 2., 0., 1.]);
+        assert_eq!(of(3, 3), [0., 1., 2.]);
+        assert_eq!(of(2, 3), [0., 1., 0.]);
+        assert_eq!(of(0, 0), [0.; 0]);
+    }
+}

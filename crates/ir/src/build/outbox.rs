@@ -89,6 +89,31 @@ impl<T: Stored> Outbox<T> {
         );
     }
 
+    /// As [`send`](Self::send), with `f` applied on the way, to 16 columns after
+    /// another: it is told the first of them, and what it gives is stored
+    /// before the next are worked on. So few values are under way at a time,
+    /// and the role waits for room before the work and not behind it.
+    #[track_caller]
+    pub fn send_map<const R: usize>(
+        self,
+        tile: &Frag,
+        map: Map,
+        coords: impl Coords<R>,
+        f: impl Fn(Frag, u32) -> Frag,
+    ) {
+        let _at = here();
+        let (rows, width) = (self.tile.layout.rows, self.tile.layout.cols);
+        let shape = (tile.rows(), tile.cols());
+        let step = width.clamp(1, 16);
+        self.post(tile, shape, map, coords, |first, to| {
+            for col in (0..width).step_by(step as usize) {
+                let from = first + col;
+                let part = f(tile.slice(from..from + step), from);
+                T::store(&part, &to.slice(0..rows, col..col + step));
+            }
+        });
+    }
+
     /// As [`send`](Self::send), with rows and columns exchanged: the outbox has
     /// a row for each column of the tile.
     #[track_caller]

@@ -317,9 +317,15 @@ impl Config {
         let form = asked!(form, Form::Cooperative);
         let swap = asked!(swap, false);
         let order = asked!(order, Order::Grouped);
+        let tile_m = asked!(tile_m, 128);
+        // Where few rows would be left for a second band, there is one of all.
+        let band = match p.m.div_ceil(tile_m.max(1)) {
+            9..=12 => 16,
+            _ => 8,
+        };
         let mut config = Self {
             form,
-            tile_m: asked!(tile_m, 128),
+            tile_m,
             tile_n: asked!(tile_n, 128),
             tile_k: asked!(tile_k, span),
             consumers: asked!(consumers, 2),
@@ -327,7 +333,7 @@ impl Config {
             cluster: asked!(cluster, Cluster::One),
             order,
             group: match order {
-                Order::Grouped | Order::Dynamic => asked!(group, 8),
+                Order::Grouped | Order::Dynamic => asked!(group, band),
                 _ => 1,
             },
             split_k: asked!(split_k, 1),

@@ -148,7 +148,8 @@ fn storer<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Config)
                 let at = line.at(seat).plus(rows.start, 0);
                 let bias = line.bias(at);
                 let sums = line.sums(ab, steps(line.depth), rows.clone(), |all| all());
-                line.each_part(&sums, at, factor, bias, |part, _| {
+                line.each_part(&sums, at, bias, |part, at, bias| {
+                    let part = line.finish(part, at, factor, bias);
                     let slot = out.acquire();
                     T::store(&part, &slot.tiles());
                     slot.commit();

@@ -450,7 +450,13 @@ impl<T: Out> Line<T> {
 
     /// What becomes of sums at a place: scaled, biased, activated, with the residual.
     #[track_caller]
-    fn finish(&self, sums: Frag, at: At, factor: Option<Reg<f32>>, bias: Bias<T>) -> Frag {
+    pub(super) fn finish(
+        &self,
+        sums: Frag,
+        at: At,
+        factor: Option<Reg<f32>>,
+        bias: Bias<T>,
+    ) -> Frag {
         let mut sums = sums;
         if let Some(factor) = factor {
             sums = sums.map(|x| x * factor);
@@ -502,13 +508,19 @@ impl<T: Out> Line<T> {
             T::transposed(self, outbox, &tile, at);
             return;
         }
-        self.each_part(sums, at, factor, bias, |part, at| match at.batch {
-            None => outbox.send(&part, self.c, [at.col, at.row]),
-            Some(z) => outbox.send(&part, self.c, [at.col, at.row, z]),
+        self.each_part(sums, at, bias, |part, at, bias| {
+            let finish = |some: Frag, col: u32| {
+                let bias = bias.cols(col..col + some.cols());
+                self.finish(some, at.plus(0, col), factor, bias)
+            };
+            match at.batch {
+                None => outbox.send_map(&part, self.c, [at.col, at.row], finish),
+                Some(z) => outbox.send_map(&part, self.c, [at.col, at.row, z], finish),
+            }
         });
     }
 
-    /// Finishes sums part by part, each as wide as a copy to C.
+    /// Runs `f` for part after part of sums, each as wide as a copy to C.
     ///
     /// In a loop where each value takes many instructions: to read these for
     /// every part anew takes longer than what they do.
@@ -517,21 +529,19 @@ impl<T: Out> Line<T> {
         &self,
         sums: &Frag,
         at: At,
-        factor: Option<Reg<f32>>,
         bias: Bias<T>,
-        mut f: impl FnMut(Frag, At),
+        mut f: impl FnMut(Frag, At, Bias<T>),
     ) {
         let [width, _] = self.config.outbox(&self.class, &Target::SM_90A);
         let parts = sums.cols() / width;
         // What the next part needs is asked for before this one is worked on.
         let next = |at: At| self.bias(at.plus(0, width));
-        let mut one = |at, sums, bias| f(self.finish(sums, at, factor, bias), at);
         if !self.class.epilogue.activation.is_long() || parts == 1 || width < 32 {
             let mut bias = bias;
             for i in 0..parts {
                 let (at, cols) = (at.plus(0, i * width), i * width..(i + 1) * width);
                 let more = if i + 1 < parts { next(at) } else { Bias::None };
-                one(at, sums.slice(cols), std::mem::replace(&mut bias, more));
+                f(sums.slice(cols), at, std::mem::replace(&mut bias, more));
             }
             return;
         }
@@ -540,7 +550,7 @@ impl<T: Out> Line<T> {
             let col = at.col + i * width;
             let at = At { col, ..at };
             let more = next(at);
-            one(at, sums.slice(0..width), Bias::of(bias));
+            f(sums.slice(0..width), at, Bias::of(bias));
             (sums.shift(width), more.pairs())
         });
     }
@@ -552,6 +562,16 @@ impl<T: Out> Bias<T> {
         match self {
             Bias::Cols(pairs) => pairs,
             _ => Vec::new(),
+        }
+    }
+
+    /// That of some columns of a part.
+    fn cols(&self, cols: Rows_<u32>) -> Self {
+        match self {
+            Bias::Cols(pairs) => {
+                Bias::Cols(pairs[cols.start as usize / 8..cols.end as usize / 8].to_vec())
+            }
+            _ => Bias::None,
         }
     }
 
