@@ -10,7 +10,8 @@ use super::problem::{Matrix, Problem, Sums};
 use crate::error::FamilyError;
 use warpline_ir::Target;
 
-/// What the machine does, fitted to what an H200 took for 129 problems (`docs/perf/gemm.md`).
+/// What the machine does, fitted to what an H200 took for 87 problems, and
+/// corrected by 42 more (`docs/perf/gemm.md`).
 mod fitted {
     /// Cycles per second.
     pub(super) const CLOCK: f64 = 1.6e9;
