@@ -90,9 +90,10 @@ impl<T: Stored> Outbox<T> {
     }
 
     /// As [`send`](Self::send), with `f` applied on the way, to 16 columns after
-    /// another: it is told the first of them, and what it gives is stored
-    /// before the next are worked on. So few values are under way at a time,
-    /// and the role waits for room before the work and not behind it.
+    /// another (to all of an outbox whose width is no multiple of 16): it is
+    /// told the first of them, and what it gives is stored before the next are
+    /// worked on. So few values are under way at a time, and the role waits for
+    /// room before the work and not behind it.
     #[track_caller]
     pub fn send_map<const R: usize>(
         self,
@@ -104,7 +105,10 @@ impl<T: Stored> Outbox<T> {
         let _at = here();
         let (rows, width) = (self.tile.layout.rows, self.tile.layout.cols);
         let shape = (tile.rows(), tile.cols());
-        let step = width.clamp(1, 16);
+        let step = match width.is_multiple_of(16) {
+            true => 16,
+            false => width.max(1),
+        };
         self.post(tile, shape, map, coords, |first, to| {
             for col in (0..width).step_by(step as usize) {
                 let from = first + col;
