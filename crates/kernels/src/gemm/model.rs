@@ -64,6 +64,14 @@ fn ragged(m: Matrix) -> bool {
     !(m.stride * m.dtype.bytes() as u64).is_multiple_of(32)
 }
 
+/// Rows outside of A and B that a step of all tiles asks for.
+fn outside(p: &Problem, c: &Config) -> f64 {
+    let [tall, wide] = c.tiles(p);
+    let of_a = (tall * u64::from(c.tile_m) - u64::from(p.m)) * wide;
+    let of_b = (wide * u64::from(c.tile_n) - u64::from(p.n)) * tall;
+    (of_a + of_b) as f64 * p.batches() as f64
+}
+
 /// Seconds that a config may take.
 pub(super) fn estimate(p: &Problem, c: &Config, target: &Target) -> f64 {
     use fitted::*;
@@ -140,10 +148,7 @@ pub(super) fn estimate(p: &Problem, c: &Config, target: &Target) -> f64 {
     let long = f64::from(f64::from(c.tile_k) * size >= 256.0);
     let speed = MEMORY * (1.0 + LONG * long) * (flying / 1e6).min(1.0);
     let memory = p.batches() as f64 * (factors + results) / speed;
-    let beyond = |tiles: f64, tile: u32, extent: f64| tiles * f64::from(tile) - extent;
-    let (tall, wide) = (tall as f64, wide as f64);
-    let rows = beyond(tall, c.tile_m, m) * wide + beyond(wide, c.tile_n, n) * tall;
-    let zeros = rows * steps * f64::from(c.tile_k) * size * p.batches() as f64 / OUTSIDE;
+    let zeros = outside(p, c) * steps * f64::from(c.tile_k) * size / OUTSIDE;
     // The longest of them, and somewhat more where they are alike.
     LAUNCH + (busy.powi(4) + memory.powi(4) + zeros.powi(4)).powf(0.25)
 }
