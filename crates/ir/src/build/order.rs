@@ -4,6 +4,7 @@
 //! once. Neighbouring numbers run at the same time on neighbouring SMs, so an
 //! order decides what they find in L2.
 
+use super::divisor::Divisor;
 use super::flow::{if_, if_else, range, select, while_};
 use super::reg::{Reg, Value, Var};
 use super::state::{error, here};
@@ -37,9 +38,21 @@ pub struct Tiles {
     rows: Reg<u32>,
     cols: Reg<u32>,
     count: Reg<u32>,
+    /// The tiles of a band.
+    band: Option<Divisor>,
 }
 
 impl Order {
+    /// Tiles of a band of an output that is so many tiles wide: what
+    /// [`Tiles::by`] divides by.
+    pub fn band(self, cols: u32) -> u32 {
+        match self {
+            Order::RowMajor => cols,
+            Order::Grouped(rows) => cols.saturating_mul(rows),
+            Order::Hilbert => 1,
+        }
+    }
+
     /// The tiles of an output of `rows` × `cols` tiles.
     #[track_caller]
     pub fn tiles(self, rows: Reg<u32>, cols: Reg<u32>) -> Tiles {
@@ -55,6 +68,7 @@ impl Order {
             rows,
             cols,
             count: rows * cols,
+            band: None,
         }
     }
 }
@@ -65,6 +79,24 @@ impl Tiles {
         self.count
     }
 
+    /// The same, found with the divisor of a [band](Order::band), for which the
+    /// launch vouches.
+    pub fn by(self, band: Divisor) -> Self {
+        Self {
+            band: Some(band),
+            ..self
+        }
+    }
+
+    /// The band of a number, where one has `tiles`.
+    #[track_caller]
+    fn band(self, i: Reg<u32>, tiles: Reg<u32>) -> Reg<u32> {
+        match self.band {
+            Some(by) => by.of(i),
+            None => i / tiles,
+        }
+    }
+
     /// The tile of a number below [`count`](Self::count).
     #[track_caller]
     pub fn at(self, i: impl Value<u32>) -> TileAt {
@@ -72,7 +104,7 @@ impl Tiles {
         let i = i.reg();
         match self.order {
             Order::RowMajor => {
-                let m = i / self.cols;
+                let m = self.band(i, self.cols);
                 TileAt {
                     m,
                     n: i - m * self.cols,
@@ -81,12 +113,14 @@ impl Tiles {
             Order::Grouped(g) => {
                 let g = g.max(1);
                 let per_band = self.cols * g;
-                let band = i / per_band;
+                let band = self.band(i, per_band);
                 let inside = i - band * per_band;
                 let first = band * g;
                 // The last band may be thinner.
                 let height = (self.rows - first).min(g);
-                let n = inside / height;
+                let n = Var::new(inside / g);
+                if_(height.ne(g), || n.set(inside / height));
+                let n = n.get();
                 TileAt {
                     m: first + (inside - n * height),
                     n,

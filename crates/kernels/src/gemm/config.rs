@@ -272,16 +272,22 @@ impl Config {
         by_memory.min(by_registers).clamp(1, 4)
     }
 
+    /// Rows and columns of C that a cluster works on together.
+    pub(super) fn unit(&self) -> [u32; 2] {
+        let twice = |tile: u32, shared: bool| if shared { 2 * tile } else { tile };
+        [
+            twice(self.tile_m, self.cluster == Cluster::Rows),
+            twice(self.tile_n, self.cluster == Cluster::Cols),
+        ]
+    }
+
     /// Tiles of C, by rows and columns, in whole clusters.
     pub(super) fn tiles(&self, p: &Problem) -> [u64; 2] {
-        let over = |extent: u32, tile: u32, clustered: bool| {
-            let unit = if clustered { 2 * tile } else { tile };
+        let over = |extent: u32, unit: u32, tile: u32| {
             u64::from(extent.div_ceil(unit)) * u64::from(unit / tile)
         };
-        [
-            over(p.m, self.tile_m, self.cluster == Cluster::Rows),
-            over(p.n, self.tile_n, self.cluster == Cluster::Cols),
-        ]
+        let [tall, wide] = self.unit();
+        [over(p.m, tall, self.tile_m), over(p.n, wide, self.tile_n)]
     }
 
     /// The order, as the builder has it.

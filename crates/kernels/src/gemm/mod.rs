@@ -39,6 +39,7 @@ use crate::tunable::Bucket;
 use half::{bf16, f16};
 use problem::{Class, Matrix};
 use std::marker::PhantomData;
+use warpline_ir::build::Divisor;
 use warpline_ir::{BuildErrors, E4m3, E5m2, Kernel, Target, Type};
 
 /// A product, by the name that callers know it by.
@@ -383,6 +384,8 @@ fn args(p: &Problem, c: &Config) -> Vec<PlanArg> {
     args.push(map(a, Buffer::Input(0), p.a()));
     args.push(map(b, Buffer::Input(1), p.b()));
     args.push(map(out, Buffer::Output(0), p.c()));
+    let band = c.order().band(p.n.div_ceil(c.unit()[1]));
+    args.push(PlanArg::Scalar(Type::U64, Divisor::word(band)));
     if class.batched {
         args.push(number(p.batches()));
     }

@@ -24,10 +24,9 @@ pub(super) struct Seat {
 
 impl Walk {
     pub(super) fn declare(k: Builder, class: &Class, c: &Config, [m, n]: [Reg<u32>; 2]) -> Self {
-        let unit = |tile: u32, clustered: bool| if clustered { 2 * tile } else { tile };
-        let rows = m.div_ceil(unit(c.tile_m, c.cluster == Cluster::Rows));
-        let cols = n.div_ceil(unit(c.tile_n, c.cluster == Cluster::Cols));
-        let tiles = c.order().tiles(rows, cols);
+        let [tall, wide] = c.unit();
+        let tiles = c.order().tiles(m.div_ceil(tall), n.div_ceil(wide));
+        let tiles = tiles.by(k.divisor("band"));
         let count = match class.batched {
             true => tiles.count() * k.param::<u32>("batch"),
             false => tiles.count(),
