@@ -38,18 +38,21 @@ pub struct Tiles {
     rows: Reg<u32>,
     cols: Reg<u32>,
     count: Reg<u32>,
-    /// The tiles of a band.
-    band: Option<Divisor>,
+    by: Option<[Divisor; 2]>,
 }
 
 impl Order {
-    /// Tiles of a band of an output that is so many tiles wide: what
-    /// [`Tiles::by`] divides by.
-    pub fn band(self, cols: u32) -> u32 {
+    /// What numbers of tiles are divided by, for an output of so many rows and
+    /// columns of tiles: the tiles of a band, and the rows of the last one. A
+    /// launch passes them for [`Tiles::by`].
+    pub fn divisors(self, rows: u32, cols: u32) -> [u32; 2] {
         match self {
-            Order::RowMajor => cols,
-            Order::Grouped(rows) => cols.saturating_mul(rows),
-            Order::Hilbert => 1,
+            Order::RowMajor => [cols, 1],
+            Order::Grouped(g) => {
+                let g = g.max(1);
+                [cols.saturating_mul(g), rows.saturating_sub(1) % g + 1]
+            }
+            Order::Hilbert => [1, 1],
         }
     }
 
@@ -68,7 +71,7 @@ impl Order {
             rows,
             cols,
             count: rows * cols,
-            band: None,
+            by: None,
         }
     }
 }
@@ -79,21 +82,12 @@ impl Tiles {
         self.count
     }
 
-    /// The same, found with the divisor of a [band](Order::band), for which the
-    /// launch vouches.
-    pub fn by(self, band: Divisor) -> Self {
+    /// The same, found without divisions: by what the launch passes for the
+    /// order's [divisors](Order::divisors).
+    pub fn by(self, divisors: [Divisor; 2]) -> Self {
         Self {
-            band: Some(band),
+            by: Some(divisors),
             ..self
-        }
-    }
-
-    /// The band of a number, where one has `tiles`.
-    #[track_caller]
-    fn band(self, i: Reg<u32>, tiles: Reg<u32>) -> Reg<u32> {
-        match self.band {
-            Some(by) => by.of(i),
-            None => i / tiles,
         }
     }
 
@@ -104,7 +98,10 @@ impl Tiles {
         let i = i.reg();
         match self.order {
             Order::RowMajor => {
-                let m = self.band(i, self.cols);
+                let m = match self.by {
+                    Some([row, _]) => row.of(i),
+                    None => i / self.cols,
+                };
                 TileAt {
                     m,
                     n: i - m * self.cols,
@@ -113,14 +110,24 @@ impl Tiles {
             Order::Grouped(g) => {
                 let g = g.max(1);
                 let per_band = self.cols * g;
-                let band = self.band(i, per_band);
+                let band = match self.by {
+                    Some([tiles, _]) => tiles.of(i),
+                    None => i / per_band,
+                };
                 let inside = i - band * per_band;
                 let first = band * g;
                 // The last band may be thinner.
                 let height = (self.rows - first).min(g);
-                let n = Var::new(inside / g);
-                if_(height.ne(g), || n.set(inside / height));
-                let n = n.get();
+                let n = match self.by {
+                    Some([_, last]) => {
+                        let whole = match g.is_power_of_two() {
+                            true => inside >> g.trailing_zeros(),
+                            false => inside / g,
+                        };
+                        select(height.eq(g), whole, last.of(inside))
+                    }
+                    None => inside / height,
+                };
                 TileAt {
                     m: first + (inside - n * height),
                     n,

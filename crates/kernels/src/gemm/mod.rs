@@ -384,8 +384,11 @@ fn args(p: &Problem, c: &Config) -> Vec<PlanArg> {
     args.push(map(a, Buffer::Input(0), p.a()));
     args.push(map(b, Buffer::Input(1), p.b()));
     args.push(map(out, Buffer::Output(0), p.c()));
-    let band = c.order().band(p.n.div_ceil(c.unit()[1]));
-    args.push(PlanArg::Scalar(Type::U64, Divisor::word(band)));
+    let [tall, wide] = c.unit();
+    let (tall, wide) = (p.m.div_ceil(tall), p.n.div_ceil(wide));
+    args.extend([tall, wide].map(|x| number(x.into())));
+    let divisors = c.order().divisors(tall, wide);
+    args.extend(divisors.map(|by| PlanArg::Scalar(Type::U64, Divisor::word(by))));
     if class.batched {
         args.push(number(p.batches()));
     }

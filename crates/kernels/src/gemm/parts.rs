@@ -218,7 +218,7 @@ impl<T: Out> Line<T> {
         let [a, b, out] = maps(class, c);
         let (a, b) = (k.tensor_map("a", a), k.tensor_map("b", b));
         let out = k.tensor_map("c", out);
-        let walk = Walk::declare(k, class, c, [m, n]);
+        let walk = Walk::declare(k, class, c);
         let e = class.epilogue;
         let matrix = |name: &str| Matrix::declare(k, name, class.batched);
         Self {

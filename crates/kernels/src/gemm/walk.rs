@@ -23,10 +23,11 @@ pub(super) struct Seat {
 }
 
 impl Walk {
-    pub(super) fn declare(k: Builder, class: &Class, c: &Config, [m, n]: [Reg<u32>; 2]) -> Self {
-        let [tall, wide] = c.unit();
-        let tiles = c.order().tiles(m.div_ceil(tall), n.div_ceil(wide));
-        let tiles = tiles.by(k.divisor("band"));
+    pub(super) fn declare(k: Builder, class: &Class, c: &Config) -> Self {
+        // Counted by the launch: divisions would hold up the first copy.
+        let [tall, wide] = ["tall", "wide"].map(|name| k.param::<u32>(name).at_least(1));
+        let divisors = ["band", "last"].map(|name| k.divisor(name));
+        let tiles = c.order().tiles(tall, wide).by(divisors);
         let count = match class.batched {
             true => tiles.count() * k.param::<u32>("batch"),
             false => tiles.count(),
