@@ -367,7 +367,7 @@ class TestReport:
         text = report.text(run)
         row = next(line for line in text.splitlines() if line.startswith("linear 64x64x64"))
         assert "0.970" in row and "ahead of torch" in row
-        assert "Against our own product alone: 0.970 in the geometric mean." in text
+        assert "The product alone, linear against warpline, bare: 0.970 in the geometric mean." in text
 
     def test_a_quick_run_is_marked(self) -> None:
         run = canned()

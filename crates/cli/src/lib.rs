@@ -33,6 +33,7 @@ mod args;
 mod commands;
 mod errors;
 mod file;
+mod picture;
 mod progress;
 mod raced;
 mod report;

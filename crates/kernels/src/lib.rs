@@ -5,12 +5,14 @@
 //! test table, and its [ops](op). The command line, the tests, the tuner and the Python package
 //! iterate over the registry and know no family by name.
 
+pub mod dual_gemm;
 pub mod error;
 pub mod family;
 pub mod float;
 pub mod gemm;
 pub mod layer_norm;
 pub mod numbers;
+pub mod nvfp4;
 pub mod op;
 pub mod plan;
 pub mod program;
@@ -21,6 +23,7 @@ pub mod softmax;
 pub mod tensor;
 pub mod tunable;
 pub mod vector_add;
+pub mod weights;
 
 pub use error::FamilyError;
 pub use family::{AnyFamily, AnyWork, Case, Cost, Family, Period, Place, Work};
@@ -34,6 +37,7 @@ pub use tunable::{Bucket, Tunable};
 /// Every family that ships with Warpline.
 pub fn registry() -> Vec<&'static dyn AnyFamily> {
     vec![
+        &dual_gemm::DualGemm,
         &vector_add::VectorAdd,
         &softmax::Softmax::NEW,
         &layer_norm::LayerNorm::NEW,

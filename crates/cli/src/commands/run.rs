@@ -4,12 +4,13 @@ use super::watchdog;
 use crate::answer::Answer;
 use crate::args::{Examples, RunArgs};
 use crate::errors::Failure;
+use crate::picture::picture;
 use crate::progress::Bar;
 use crate::{report, words};
 use clap::{ArgMatches, FromArgMatches};
 use std::ffi::OsString;
 use std::io::{self, Write};
-use warpline::{Device, Outcome, RunOptions, estimate, tune};
+use warpline::{Device, Outcome, RunOptions, estimate, prepare, tune};
 use warpline_kernels::{AnyFamily, AnyWork};
 
 /// Runs the default problem of the first family on the best device there is.
@@ -26,6 +27,9 @@ pub(crate) fn flagship(families: &[&dyn AnyFamily], args: &[OsString]) -> Result
     let options = RunOptions::default();
     watchdog::first(work.as_ref(), &chosen.device, &options)?;
     let mut answer = chosen.run(work.as_ref(), options, tuned, false)?;
+    for step in prepare(work.as_ref(), &chosen.device.target())?.steps {
+        answer.text += &format!("\nkernel {}\n{}", step.kernel.name, picture(&step.kernel));
+    }
     answer.text += &Examples::new(args, families).next();
     Ok(answer)
 }

@@ -334,6 +334,32 @@ impl Frag {
         Frag::new(self.team, self.m, cols.end - cols.start, values)
     }
 
+    /// The rows before `at`, a multiple of 64 (of 16 in a warp), and those from `at` on.
+    #[track_caller]
+    pub fn split_rows(&self, at: u32) -> (Frag, Frag) {
+        let _at = here();
+        let block = self.team.block();
+        if at == 0 || at >= self.m || !at.is_multiple_of(block) {
+            error(
+                "fragment-slice",
+                format!(
+                    "a tile of {} x {} in a {} is split at a multiple of {block} rows inside of it, not at {at}",
+                    self.m,
+                    self.n,
+                    self.team.name()
+                ),
+            );
+            return (self.clone(), self.clone());
+        }
+        let (first, second) = self
+            .values
+            .split_at((at / block) as usize * self.per_block());
+        (
+            Frag::new(self.team, at, self.n, first.to_vec()),
+            Frag::new(self.team, self.m - at, self.n, second.to_vec()),
+        )
+    }
+
     /// The columns before `at`, and those from `at` on.
     #[track_caller]
     pub fn split(&self, at: u32) -> (Frag, Frag) {
@@ -394,15 +420,27 @@ impl Frag {
     #[track_caller]
     pub fn store_matrix<T: Half>(&self, to: &TileRef<T>) {
         let _at = here();
-        if !self.fills(to.rows(), to.cols(), 16) {
+        if !self.fills(to.rows(), to.cols(), 8) {
             return;
         }
         // Lane l names row l % 16 of the left or right half of a 16 × 16 block.
         let lane = lane_id();
         let (row, col) = (self.first_block_row() + (lane & 15), (lane >> 4) * 8);
-        self.each_block::<T>(|block, j, pairs| {
-            to.store_matrix(row + block, col + j, pairs, false);
-        });
+        let whole = self.n / 16 * 16;
+        if whole > 0 {
+            self.slice(0..whole).each_block::<T>(|block, j, pairs| {
+                to.store_matrix(row + block, col + j, pairs, false);
+            });
+        }
+        if whole < self.n {
+            // Half a block is left: two of its four parts, named by the first 16 lanes.
+            let rest = self.slice(whole..self.n);
+            for (block, v) in (0..).zip(rest.values.chunks(4)) {
+                let pairs: [_; 2] =
+                    std::array::from_fn(|p| Reg::<T::Pair>::round(v[2 * p], v[2 * p + 1]));
+                to.store_matrix(row + block * self.team.block(), whole, pairs, false);
+            }
+        }
     }
 
     /// As [`store_matrix`](Self::store_matrix), with rows and columns exchanged: `to` is n × m.

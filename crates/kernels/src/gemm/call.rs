@@ -11,18 +11,18 @@ use crate::op::{Call, Op, Output, Param, Side, Signature, TensorView, Value};
 use clap::ValueEnum;
 use warpline_ir::DType;
 
-const TYPE: Param = Param::element_type(
+pub(crate) const TYPE: Param = Param::element_type(
     "out_dtype",
     "bf16, f16 or f32; that of the first factor where not given, bf16 for fp8.",
 );
 
-const INVARIANT: Param = Param::flag(
+pub(crate) const INVARIANT: Param = Param::flag(
     "batch_invariant",
     "A row of the result has the same bits whatever the other rows are and however many: K is never split.",
 );
 
 /// What a call fixes of the config.
-fn choice(call: &Call<'_>) -> Choice {
+pub(crate) fn choice(call: &Call<'_>) -> Choice {
     let whole = call.flag("batch_invariant");
     Choice {
         split_k: whole.then_some(1),
@@ -75,7 +75,7 @@ pub(super) fn matmul() -> Op<Gemm> {
                 b_stride: Some(b_stride),
                 ..extents(call, ["a", "b"], a, n, k, dtype)?
             };
-            let p = scaled(call, ["scale_a", "scale_b"], p)?;
+            let p = scaled(call, &["scale_a", "scale_b"], p)?;
             let p = match b.shape.len() {
                 2 => rows(call, "a", a, p)?,
                 _ => batch(call, a, b, p)?,
@@ -118,7 +118,7 @@ pub(super) fn linear() -> Op<Linear> {
                 Param::text(
                     "activation",
                     "none",
-                    "none, relu, gelu-erf, gelu-tanh or silu.",
+                    "none, relu, gelu-erf, gelu-tanh, silu or sigmoid.",
                 ),
                 Param::optional("residual", "Of the type and shape of y; added last."),
                 Param::optional("scale_x", "A number in memory, f32, that multiplies x."),
@@ -146,12 +146,7 @@ pub(super) fn linear() -> Op<Linear> {
             let mut turned = weight.clone();
             turned.strides.reverse();
             let (layout, b_stride) = lies(call, "weight", &turned, k, n)?;
-            let word = call.text("activation")?;
-            let Ok(activation) = Activation::from_str(word, false) else {
-                return call.refuse(format!(
-                    "activation is none, relu, gelu-erf, gelu-tanh or silu, not {word:?}"
-                ));
-            };
+            let activation = activation(call, "activation")?;
             let p = extents(call, ["x", "weight"], x, n, k, dtype)?;
             let y = &call.outs[0];
             if let Some(bias) = call.optional("bias") {
@@ -176,7 +171,7 @@ pub(super) fn linear() -> Op<Linear> {
                 activation,
                 ..p
             };
-            let p = scaled(call, ["scale_x", "scale_weight"], p)?;
+            let p = scaled(call, &["scale_x", "scale_weight"], p)?;
             Ok((plain(rows(call, "x", x, p)?), choice(call)))
         },
         args: |p| {
@@ -214,8 +209,19 @@ const LINEAR: &str = "\
 >>> warpline.linear(x, weight, bias=np.arange(8, dtype=np.float16) - 4, activation=\"relu\")
 array([[0. , 0. , 0. , 0. , 0.5, 1.5, 2.5, 3.5]], dtype=float16)";
 
+/// The function that a parameter names.
+pub(crate) fn activation(call: &Call<'_>, name: &str) -> Result<Activation, FamilyError> {
+    let word = call.text(name)?;
+    match Activation::from_str(word, false) {
+        Ok(activation) => Ok(activation),
+        Err(_) => call.refuse(format!(
+            "{name} is none, relu, gelu-erf, gelu-tanh, silu or sigmoid, not {word:?}"
+        )),
+    }
+}
+
 /// The type of both factors.
-fn factor(
+pub(crate) fn factor(
     call: &Call<'_>,
     names: [&str; 2],
     a: &TensorView,
@@ -247,7 +253,7 @@ fn factor(
 }
 
 /// How a tensor of K and N lies, and how far its rows are apart.
-fn lies(
+pub(crate) fn lies(
     call: &Call<'_>,
     name: &str,
     b: &TensorView,
@@ -283,7 +289,7 @@ fn lies(
 }
 
 /// A problem of those extents.
-fn extents(
+pub(crate) fn extents(
     call: &Call<'_>,
     names: [&str; 2],
     a: &TensorView,
@@ -328,20 +334,23 @@ fn side(call: &Call<'_>, name: &str, n: u64) -> Result<u32, FamilyError> {
     }
 }
 
-/// The scales, where they are given: both or neither.
-fn scaled(call: &Call<'_>, names: [&str; 2], p: Problem) -> Result<Problem, FamilyError> {
-    let given = names.map(|name| call.optional(name));
-    for (name, view) in names.iter().zip(given) {
-        if let Some(view) = view.filter(|v| v.dtype != DType::F32 || v.elements() != 1) {
+/// The scales, where they are given: all or none.
+pub(crate) fn scaled(call: &Call<'_>, names: &[&str], p: Problem) -> Result<Problem, FamilyError> {
+    let given = names.iter().map(|name| (name, call.optional(name)));
+    let given: Vec<_> = given
+        .filter_map(|(name, view)| Some((name, view?)))
+        .collect();
+    for (name, view) in &given {
+        if view.dtype != DType::F32 || view.elements() != 1 {
             return call.refuse(format!("{name} is one number of f32, not {view}"));
         }
     }
-    match given.map(|view| view.is_some()) {
-        [true, true] => Ok(Problem { scales: true, ..p }),
-        [false, false] => Ok(p),
+    match given.len() {
+        0 => Ok(p),
+        n if n == names.len() => Ok(Problem { scales: true, ..p }),
         _ => call.refuse(format!(
-            "{} and {} are given together or not at all",
-            names[0], names[1]
+            "{} are given together or not at all",
+            names.join(" and ")
         )),
     }
 }
@@ -354,7 +363,12 @@ fn scales(p: &Problem) -> [Value; 2] {
 }
 
 /// Leading dimensions as rows, one distance apart.
-fn rows(call: &Call<'_>, name: &str, a: &TensorView, p: Problem) -> Result<Problem, FamilyError> {
+pub(crate) fn rows(
+    call: &Call<'_>,
+    name: &str,
+    a: &TensorView,
+    p: Problem,
+) -> Result<Problem, FamilyError> {
     let (out, outer) = (&call.outs[0], a.shape.len() - 1);
     let residual = call.optional("residual").unwrap_or(out);
     let count = a.shape[..outer]
@@ -470,13 +484,14 @@ fn batch(
 }
 
 /// Says nothing of what is as it would be anyway, so that equal problems are the same.
-fn plain(p: Problem) -> Problem {
+pub(crate) fn plain(p: Problem) -> Problem {
     let bare = |p: &Problem| Problem {
         out: None,
         a_stride: None,
         b_stride: None,
         c_stride: None,
         residual_stride: None,
+        up_stride: None,
         a_step: None,
         b_step: None,
         c_step: None,
@@ -495,6 +510,7 @@ fn plain(p: Problem) -> Problem {
     };
     Problem {
         residual_stride: rows(p.residual_stride, strided.c().rows, strided.c().stride),
+        up_stride: rows(p.up_stride, strided.b().rows, strided.b().stride),
         a_step: other(p.a_step, strided.a().step),
         b_step: other(p.b_step, strided.b().step),
         c_step: other(p.c_step, strided.c().step),

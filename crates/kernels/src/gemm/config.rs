@@ -2,8 +2,10 @@
 
 use super::problem::{Class, Layout, Problem, Sums};
 use crate::error::FamilyError;
+use crate::weights::Weights;
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 use warpline_ir::{Target, build};
 
 /// The structure of the program.
@@ -18,6 +20,8 @@ pub enum Form {
     PingPong,
     /// As cooperative, with a role that stores
     Storer,
+    /// One loader, one consumer for the gate and one for the rest, which it is handed through shared memory
+    TwoConsumer,
 }
 
 /// CTAs that share what they load, rows × columns of tiles.
@@ -181,6 +185,26 @@ impl From<&Config> for Choice {
 /// Bytes of a row of a tile that one copy brings: the widest swizzle.
 const SPAN: u32 = 128;
 
+/// How a gate is handed from consumer to consumer: columns of a part, and stages.
+pub(super) const HANDED: [u32; 2] = [16, 2];
+
+/// What a consumer has of a tile.
+pub(super) struct Area {
+    /// Its rows of the tensor cores' tile.
+    pub(super) rows: Range<u32>,
+    /// Its columns of it.
+    pub(super) cols: Range<u32>,
+    /// Its first row of C, of the tile of C as the tensor cores see it.
+    pub(super) first: u32,
+}
+
+impl Area {
+    /// Rows and columns.
+    pub(super) fn sides(&self) -> [u32; 2] {
+        [&self.rows, &self.cols].map(|side| side.end - side.start)
+    }
+}
+
 impl Config {
     /// Rows of the tensor cores' tile, and its columns.
     pub(super) fn sides(&self) -> [u32; 2] {
@@ -190,17 +214,47 @@ impl Config {
         }
     }
 
-    /// Rows of one consumer.
+    /// Rows of C that one consumer works on.
     pub(super) fn rows(&self) -> u32 {
         match self.form {
-            Form::PingPong => self.sides()[0],
+            Form::PingPong | Form::TwoConsumer => self.sides()[0],
             _ => self.sides()[0] / self.consumers.max(1),
+        }
+    }
+
+    /// What consumer `i` has of the tensor cores' tile, where the sums of two
+    /// factors lie side by side, or above each other where A and B are swapped.
+    pub(super) fn area(&self, class: &Class, i: u32) -> Area {
+        let (rows, cols) = (self.rows(), self.sides()[1]);
+        let (tall, wide) = match (class.factors(), self.swap) {
+            (2, true) => (2 * rows, cols),
+            (n, _) => (rows, n * cols),
+        };
+        let (i, cols) = match self.form {
+            Form::PingPong => (0, 0..wide),
+            Form::TwoConsumer => (0, i * cols..(i + 1) * cols),
+            _ => (i, 0..wide),
+        };
+        Area {
+            rows: i * tall..(i + 1) * tall,
+            cols,
+            first: i * rows,
+        }
+    }
+
+    /// Parts in which the rows of each factor lie, those of gate and up in turn:
+    /// what a consumer multiplies lies together.
+    pub(super) fn blocks(&self) -> u32 {
+        match self.swap {
+            true => self.consumers,
+            false => 1,
         }
     }
 
     /// Accumulators of a thread.
     fn accumulators(&self, class: &Class) -> u32 {
-        let sums = self.rows() / 64 * self.sides()[1] / 2;
+        let [rows, cols] = self.area(class, 0).sides();
+        let sums = rows / 64 * cols / 2;
         match class.sums {
             Sums::Fast => sums,
             Sums::Promoted => 2 * sums,
@@ -212,19 +266,28 @@ impl Config {
         self.consumers
             + match self.form {
                 Form::DoubleBuffer => 0,
-                Form::Cooperative | Form::PingPong => 1,
+                Form::Cooperative | Form::PingPong | Form::TwoConsumer => 1,
                 Form::Storer => 2,
             }
     }
 
     /// Bytes of one stage of the ring.
     fn stage_bytes(&self, class: &Class) -> u32 {
-        (self.tile_m + self.tile_n) * self.tile_k * class.factor.dtype().bytes() as u32
+        let rows = self.tile_m + class.factors() * self.tile_n;
+        rows * self.tile_k * class.factor.dtype().bytes() as u32
     }
 
     /// Barriers, the queue's ring, and what alignment may cost.
     fn overhead(&self) -> u32 {
         1024 + 16 * self.stages + 256
+    }
+
+    /// Consumers that send tiles to C.
+    fn senders(&self) -> u32 {
+        match self.form {
+            Form::TwoConsumer => 1,
+            _ => self.consumers.max(1),
+        }
     }
 
     /// The staging tiles of one consumer: columns of a part, and stages. The
@@ -235,10 +298,18 @@ impl Config {
             return [self.rows(), 1];
         }
         let ring = self.stages * self.stage_bytes(class) + self.overhead();
-        let room = target.shared_bytes.saturating_sub(ring) / self.consumers.max(1);
+        let room = target
+            .shared_bytes
+            .saturating_sub(ring + self.handed_bytes())
+            / self.senders();
         let fits = |&[cols, stages]: &[u32; 2]| {
             self.tile_n.is_multiple_of(cols) && self.rows() * cols * size * stages <= room
         };
+        if !self.tile_n.is_multiple_of(16) {
+            // Rows of an odd number of 16 bytes lie in different banks without a swizzle.
+            let whole = [2, 1].map(|stages| [self.tile_n, stages]);
+            return whole.into_iter().find(fits).unwrap_or([8, 1]);
+        }
         let narrow = [16, 1];
         let choices = [[128, 2], [128, 1], [64, 2], [64, 1], [32, 2], [32, 1]];
         let mut all = choices
@@ -253,11 +324,19 @@ impl Config {
         let [cols, stages] = self.outbox(class, target);
         let rows = if self.swap { self.tile_m } else { self.rows() };
         let mut bytes = self.stages.saturating_mul(self.stage_bytes(class)) + self.overhead();
-        bytes += self.consumers * rows * cols * size * stages;
+        bytes += self.senders() * rows * cols * size * stages + self.handed_bytes();
         if self.split_k > 1 {
-            bytes += self.tile_m * self.tile_n * 4;
+            bytes += class.factors() * self.tile_m * self.tile_n * 4;
         }
         bytes
+    }
+
+    /// Bytes through which one consumer hands the gate to the other.
+    fn handed_bytes(&self) -> u32 {
+        match self.form {
+            Form::TwoConsumer => HANDED.iter().product::<u32>() * self.tile_m * 4,
+            _ => 0,
+        }
     }
 
     /// CTAs that an SM holds at a time.
@@ -300,8 +379,9 @@ impl Config {
     }
 
     /// Bytes of the sums that CTAs leave each other.
-    pub(super) fn partial_bytes(&self) -> u64 {
-        u64::from(self.ctas) * u64::from(self.tile_m * self.tile_n * 4)
+    pub(super) fn partial_bytes(&self, class: &Class) -> u64 {
+        let sums = class.factors() * self.tile_m * self.tile_n;
+        u64::from(self.ctas) * u64::from(sums * 4)
     }
 
     /// The config of which some fields are fixed, and the others are those of
@@ -352,7 +432,9 @@ impl Config {
         };
         config.check_shape(&class)?;
         config.move_registers(&class, base, choice)?;
-        config.stages = match choice.stages.or(base.stages) {
+        // Stages are worth their room where others load.
+        let usual = base.stages.filter(|_| form != Form::DoubleBuffer);
+        config.stages = match choice.stages.or(usual) {
             Some(stages) => stages,
             None => config.most_stages(&class, target),
         };
@@ -370,10 +452,16 @@ impl Config {
             false => ("--tile-m", "--tile-n"),
             true => ("--tile-n", "--tile-m"),
         };
-        let most_consumers = if self.form == Form::PingPong { 2 } else { 3 };
-        if self.form == Form::PingPong && self.consumers != 2 {
+        // Each of them has all rows of a tile.
+        let whole = match self.form {
+            Form::PingPong => Some("ping-pong"),
+            Form::TwoConsumer => Some("two-consumer"),
+            _ => None,
+        };
+        let most_consumers = if whole.is_some() { 2 } else { 3 };
+        if let Some(name) = whole.filter(|_| self.consumers != 2) {
             return refuse(format!(
-                "form ping-pong has 2 consumers, not {}",
+                "form {name} has 2 consumers, not {}",
                 self.consumers
             ));
         }
@@ -383,20 +471,20 @@ impl Config {
                 self.consumers
             ));
         }
-        let unit = 64
-            * if self.form == Form::PingPong {
-                1
-            } else {
-                self.consumers
-            };
+        let unit = 64 * if whole.is_some() { 1 } else { self.consumers };
         if rows == 0 || !rows.is_multiple_of(unit) || rows > 256 {
             return refuse(format!(
                 "{of_rows} is a multiple of {unit} up to 256 (64 rows for each consumer), not {rows}"
             ));
         }
-        if cols == 0 || !cols.is_multiple_of(16) || cols > 256 {
+        // Two factors share the columns of a product.
+        let (unit, most) = match class.factors() {
+            2 if !self.swap => (8, 128),
+            _ => (16, 256),
+        };
+        if cols == 0 || !cols.is_multiple_of(unit) || cols > most {
             return refuse(format!(
-                "{of_cols} is a multiple of 16 up to 256, not {cols}"
+                "{of_cols} is a multiple of {unit} up to {most}, not {cols}"
             ));
         }
         let spans = SPAN / size;
@@ -436,6 +524,24 @@ impl Config {
                 self.split_k
             )));
         }
+        if self.form == Form::TwoConsumer {
+            if class.up.is_none() {
+                return refuse(
+                    "form two-consumer has a factor for each consumer: it is for dual-gemm",
+                );
+            }
+            if !self.tile_n.is_multiple_of(HANDED[0]) {
+                return Err(FamilyError::Config(format!(
+                    "form two-consumer hands {} columns at a time: --tile-n is a multiple of them, not {}",
+                    HANDED[0], self.tile_n
+                )));
+            }
+        }
+        if class.up == Some(Weights::Interleaved) && self.cluster == Cluster::Rows {
+            return refuse(
+                "--cluster 2x1 shares whole rows of weights, not interleaved ones: choose 1x2",
+            );
+        }
         if (split || self.stream_k) && self.form != Form::Cooperative {
             return refuse("--split-k and --stream-k are for form cooperative");
         }
@@ -447,6 +553,13 @@ impl Config {
         }
         if self.form == Form::DoubleBuffer && class.sums == Sums::Promoted {
             return refuse("--sums promoted needs a loader: not form double-buffer");
+        }
+        if self.form == Form::DoubleBuffer && !(self.tile_n / self.consumers).is_multiple_of(8) {
+            return Err(FamilyError::Config(format!(
+                "in form double-buffer each consumer brings a multiple of 8 rows of B: --tile-n is a multiple of {}, not {}",
+                8 * self.consumers,
+                self.tile_n
+            )));
         }
         if self.form == Form::DoubleBuffer && self.consumers == 3 {
             return refuse(
@@ -567,7 +680,11 @@ impl Config {
             let size = class.out.dtype().bytes() as u32;
             let [cols, _] = config.outbox(class, target);
             let room = config.shared_bytes(class, target) <= target.shared_bytes;
-            room && (self.swap || cols * size >= 64 || !self.tile_n.is_multiple_of(32))
+            let narrow = match self.tile_n % 32 {
+                0 => cols * size < 64,
+                _ => cols < self.tile_n && !self.tile_n.is_multiple_of(16),
+            };
+            room && (self.swap || !narrow)
         };
         let most = if self.form == Form::DoubleBuffer {
             2
@@ -580,9 +697,15 @@ impl Config {
     /// Refuses what does not fit into shared memory.
     fn check_room(&self, class: &Class, target: &Target) -> Result<(), FamilyError> {
         let refuse = |text: String| Err(FamilyError::Config(text));
-        if self.stages < 2 || self.stages > 32 {
+        // What is loaded is the stage that comes next: more than a few are not used.
+        let most = if self.form == Form::DoubleBuffer {
+            4
+        } else {
+            32
+        };
+        if self.stages < 2 || self.stages > most {
             return refuse(format!(
-                "a ring has 2 to 32 stages here, not {}",
+                "a ring has 2 to {most} stages here, not {}",
                 self.stages
             ));
         }

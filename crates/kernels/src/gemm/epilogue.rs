@@ -19,6 +19,8 @@ pub enum Activation {
     GeluTanh,
     /// x / (1 + e⁻ˣ)
     Silu,
+    /// 1 / (1 + e⁻ˣ)
+    Sigmoid,
 }
 
 /// The parts that are there, all compiled in.
@@ -40,12 +42,13 @@ const CUBIC: f64 = 0.044_715;
 
 impl Activation {
     /// Every one.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::None,
         Self::Relu,
         Self::GeluErf,
         Self::GeluTanh,
         Self::Silu,
+        Self::Sigmoid,
     ];
 
     /// In registers.
@@ -57,6 +60,7 @@ impl Activation {
             Activation::GeluErf => gelu_erf(x),
             Activation::GeluTanh => gelu_tanh(x),
             Activation::Silu => silu(x),
+            Activation::Sigmoid => sigmoid(x),
         }
     }
 
@@ -77,6 +81,7 @@ impl Activation {
                 x / (1.0 + (-2.0 * u).exp())
             }
             Activation::Silu => x / (1.0 + (-x).exp()),
+            Activation::Sigmoid => 1.0 / (1.0 + (-x).exp()),
         }
     }
 
@@ -85,6 +90,7 @@ impl Activation {
     pub(super) fn error(self, x: f64, e: f64) -> f64 {
         match self {
             Activation::None | Activation::Relu => e,
+            Activation::Sigmoid => 0.25 * e + 1e-6,
             // The slopes are at most 1.13, 1.13 and 1.1.
             _ => 1.13 * e + 1e-6 * x.abs() + 1e-9,
         }

@@ -1,6 +1,6 @@
 //! The program of each form.
 
-use super::config::{Config, Form};
+use super::config::{Area, Config, Form, HANDED};
 use super::parts::{Line, Out, Stage};
 use super::problem::Class;
 use warpline_ir::build::*;
@@ -14,10 +14,15 @@ pub(super) fn build<A: Element, B: Element, T: Out>(
     class: &Class,
     c: &Config,
 ) -> Result<Kernel, BuildErrors> {
-    Kernel::build("gemm", |k| match (c.form, c.split_k, c.stream_k) {
+    let name = match class.up {
+        None => "gemm",
+        Some(_) => "dual_gemm",
+    };
+    Kernel::build(name, |k| match (c.form, c.split_k, c.stream_k) {
         (Form::DoubleBuffer, ..) => double_buffer::<A, B, T>(k, class, c),
         (Form::PingPong, ..) => ping_pong::<A, B, T>(k, class, c),
         (Form::Storer, ..) => storer::<A, B, T>(k, class, c),
+        (Form::TwoConsumer, ..) => two_consumer::<A, B, T>(k, class, c),
         (Form::Cooperative, _, true) => stream_k::<A, B, T>(k, class, c),
         (Form::Cooperative, 2.., _) => split_k::<A, B, T>(k, class, c),
         (Form::Cooperative, ..) => cooperative::<A, B, T>(k, class, c),
@@ -70,11 +75,11 @@ fn loader<A: Element, B: Element, T: Out>(k: Builder, line: &Line<T>, ab: Stage<
     });
 }
 
-/// A role that computes, and the rows of a tile that are its own.
-fn consumer(k: Builder, c: &Config, i: u32) -> (RoleDecl, std::ops::Range<u32>) {
+/// A role that computes, and what it has of a tile.
+fn consumer<T: Out>(k: Builder, line: &Line<T>, i: u32) -> (RoleDecl, Area) {
     let role = k.role(CONSUMERS[i as usize]).warpgroups(1);
-    let role = role.registers_opt(registers(c.math_registers));
-    (role, i * c.rows()..(i + 1) * c.rows())
+    let role = role.registers_opt(registers(line.config.math_registers));
+    (role, line.area(i))
 }
 
 /// One loads; the others share each tile.
@@ -84,14 +89,14 @@ fn cooperative<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Co
     let compute = || {
         for i in 0..c.consumers {
             let outbox = line.outbox(k, CONSUMERS[i as usize]);
-            let (role, rows) = consumer(k, c, i);
+            let (role, area) = consumer(k, line, i);
             role.body(|| {
-                let factor = line.factor();
+                let factors = line.factors();
                 line.walk.each(|seat| {
-                    let at = line.at(seat).plus(rows.start, 0);
+                    let at = line.at(seat).plus(area.first, 0);
                     let bias = line.bias(at);
-                    let sums = line.sums(ab, steps(line.depth), rows.clone(), |all| all());
-                    line.send(&sums, outbox, at, factor, bias);
+                    let sums = line.sums(ab, steps(line.depth), &area, |all| all());
+                    line.send(&sums, outbox, at, factors, bias);
                 });
             });
         }
@@ -115,19 +120,59 @@ fn ping_pong<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Conf
     loader(k, line, ab);
     for i in 0..2 {
         let outbox = line.outbox(k, CONSUMERS[i as usize]);
-        let (role, _) = consumer(k, c, i);
+        let (role, area) = consumer(k, line, i);
         role.body(|| {
-            let factor = line.factor();
+            let factors = line.factors();
             let skip = || ab.skip(line.depth);
             line.walk.dealt(i, skip, |seat| {
                 let hold = |all: &mut dyn FnMut()| turn.hold(all);
                 let at = line.at(seat);
                 let bias = line.bias(at);
-                let sums = line.sums(ab, steps(line.depth), 0..c.rows(), hold);
-                line.send(&sums, outbox, at, factor, bias);
+                let sums = line.sums(ab, steps(line.depth), &area, hold);
+                line.send(&sums, outbox, at, factors, bias);
             });
         });
     }
+}
+
+/// One loads; the first of two consumers multiplies by the gate and hands
+/// what its function gives to the second, which multiplies by the other factor.
+fn two_consumer<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Config) {
+    let line = &Line::<T>::declare(k, class, c);
+    let ab = shared(line, line.ring::<A, B>(k).shared());
+    let [width, stages] = HANDED;
+    let gates = k.ring("gates", stages, |s| s.tile::<f32>(c.tile_m, width));
+    let outbox = line.outbox(k, CONSUMERS[1]);
+    loader(k, line, ab);
+    let (role, area) = consumer(k, line, 0);
+    role.body(|| {
+        let [factor, _] = line.factors();
+        line.walk.each(|_| {
+            let sums = line.sums(ab, steps(line.depth), &area, |all| all());
+            for col in (0..c.tile_n).step_by(width as usize) {
+                let part = line.gate(sums.slice(col..col + width), factor);
+                let slot = gates.acquire();
+                part.store(&slot.tiles());
+                slot.commit();
+            }
+        });
+    });
+    let (role, area) = consumer(k, line, 1);
+    role.body(|| {
+        let [_, factor] = line.factors();
+        line.walk.each(|seat| {
+            let at = line.at(seat);
+            let sums = line.sums(ab, steps(line.depth), &area, |all| all());
+            line.each_part(&[sums], at, line.bias(at), |part, at, _| {
+                line.send_part(outbox, &part[0], at, |some, _| {
+                    let slot = gates.wait();
+                    let gate = Frag::load(&slot.tiles());
+                    slot.release();
+                    line.scaled(some, factor).zip(&gate, |x, y| x * y)
+                });
+            });
+        });
+    });
 }
 
 /// One loads, some compute, one stores.
@@ -141,15 +186,15 @@ fn storer<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Config)
     loader(k, line, ab);
     for i in 0..c.consumers {
         let out = rings[i as usize];
-        let (role, rows) = consumer(k, c, i);
+        let (role, area) = consumer(k, line, i);
         role.body(|| {
-            let factor = line.factor();
+            let factors = line.factors();
             line.walk.each(|seat| {
-                let at = line.at(seat).plus(rows.start, 0);
+                let at = line.at(seat).plus(area.first, 0);
                 let bias = line.bias(at);
-                let sums = line.sums(ab, steps(line.depth), rows.clone(), |all| all());
-                line.each_part(&sums, at, bias, |part, at, bias| {
-                    let part = line.finish(part, at, factor, bias);
+                let sums = line.sums(ab, steps(line.depth), &area, |all| all());
+                line.each_part(&line.totals(&sums), at, bias, |part, at, bias| {
+                    let part = line.finish(&part, at, factors, bias);
                     let slot = out.acquire();
                     T::store(&part, &slot.tiles());
                     slot.commit();
@@ -186,17 +231,17 @@ fn double_buffer<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &
     let ab = line.ring::<A, B>(k).joint().shared();
     for i in 0..c.consumers {
         let outbox = line.outbox(k, CONSUMERS[i as usize]);
-        let (role, rows) = consumer(k, c, i);
+        let (role, area) = consumer(k, line, i);
         role.body(|| {
-            let factor = line.factor();
+            let factors = line.factors();
             elect(|| line.prefetch());
             line.walk.each(|seat| {
                 let at = line.at(seat);
-                let bias = line.bias(at.plus(rows.start, 0));
-                let acc = Acc::new(c.rows(), c.sides()[1]);
+                let bias = line.bias(at.plus(area.first, 0));
+                let acc = line.acc(&area);
                 let multiply = || {
                     let slot = ab.wait();
-                    line.multiply(&acc, *slot, rows.clone());
+                    line.multiply(&acc, *slot, &area);
                     acc.wait();
                     slot.release();
                 };
@@ -211,8 +256,8 @@ fn double_buffer<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &
                     fetched.set(true);
                 });
                 if_(fetched.get(), multiply);
-                let at = at.plus(rows.start, 0);
-                line.send(&acc.finish(), outbox, at, factor, bias);
+                let at = at.plus(area.first, 0);
+                line.send(&acc.finish(), outbox, at, factors, bias);
             });
         });
     }
@@ -249,20 +294,21 @@ fn stream_k<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Confi
     let compute = || {
         for i in 0..c.consumers {
             let name = format!("partials_{}", CONSUMERS[i as usize]);
-            let partials = k.partial_tiles(&name, c.rows(), c.sides()[1]);
+            let [tall, wide] = line.area(i).sides();
+            let partials = k.partial_tiles(&name, tall, wide);
             let outbox = line.outbox(k, CONSUMERS[i as usize]);
-            let (role, rows) = consumer(k, c, i);
+            let (role, area) = consumer(k, line, i);
             role.body(|| {
-                let factor = line.factor();
+                let factors = line.factors();
                 stream.each(|share| {
-                    let sums = line.sums(ab, these(share), rows.clone(), |all| all());
+                    let sums = line.sums(ab, these(share), &area, |all| all());
                     if_else(
                         share.finishes(),
                         || {
                             let add = |cta, sums| partials.add(cta, sums);
                             let sums = share.others().fold(sums.clone(), add);
-                            let at = line.at(seat(share)).plus(rows.start, 0);
-                            line.send(&sums, outbox, at, factor, line.bias(at));
+                            let at = line.at(seat(share)).plus(area.first, 0);
+                            line.send(&sums, outbox, at, factors, line.bias(at));
                         },
                         || partials.give(share.place(), &sums),
                     );
@@ -299,15 +345,14 @@ fn split_k<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Config
     let compute = || {
         for i in 0..c.consumers {
             let name = format!("sums_{}", CONSUMERS[i as usize]);
-            let handed = k
-                .ring(&name, 1, |s| s.tile::<f32>(c.rows(), c.sides()[1]))
-                .across();
+            let [tall, wide] = line.area(i).sides();
+            let handed = k.ring(&name, 1, |s| s.tile::<f32>(tall, wide)).across();
             let outbox = line.outbox(k, CONSUMERS[i as usize]);
-            let (role, rows) = consumer(k, c, i);
+            let (role, area) = consumer(k, line, i);
             role.body(|| {
-                let factor = line.factor();
+                let factors = line.factors();
                 line.walk.split(|seat| {
-                    let sums = line.sums(ab, steps(half), rows.clone(), |all| all());
+                    let sums = line.sums(ab, steps(half), &area, |all| all());
                     if_else(
                         rank.eq(0u32),
                         || {
@@ -315,8 +360,8 @@ fn split_k<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Config
                             let more = Frag::load(&slot.tiles());
                             slot.release_to(1u32);
                             let sums = sums.clone().zip(&more, |x, y| x + y);
-                            let at = line.at(seat).plus(rows.start, 0);
-                            line.send(&sums, outbox, at, factor, line.bias(at));
+                            let at = line.at(seat).plus(area.first, 0);
+                            line.send(&sums, outbox, at, factors, line.bias(at));
                         },
                         || {
                             let slot = handed.acquire_at(0u32);

@@ -13,7 +13,7 @@
 //! | `reference` | float64 |
 //! | `table` | the test table |
 
-mod call;
+pub(crate) mod call;
 pub mod config;
 pub mod epilogue;
 mod forms;
@@ -21,7 +21,7 @@ mod model;
 mod parts;
 pub mod problem;
 mod reference;
-mod table;
+pub(crate) mod table;
 mod walk;
 
 pub use config::{Choice, Cluster, Config, Form, Order};
@@ -36,6 +36,7 @@ use crate::plan::{Buffer, Plan, PlanArg, Step, ZEROED};
 use crate::program::Program;
 use crate::tensor::{HostTensor, TensorSpec};
 use crate::tunable::Bucket;
+use crate::weights::Weights;
 use half::{bf16, f16};
 use problem::{Class, Matrix};
 use std::marker::PhantomData;
@@ -190,7 +191,7 @@ impl<K: Kind> Family for Product<K> {
         let grid = [c.ctas, 1, 1];
         Ok(Plan {
             steps: vec![Step::new(kernel, grid, args(p, c))],
-            workspace: workspace(c),
+            workspace: workspace(&class, c),
         })
     }
 
@@ -217,6 +218,7 @@ impl<K: Kind> Family for Product<K> {
             ("scale", true.into(), p.scale.is_some()),
             ("scales", true.into(), p.scales),
             ("batched", true.into(), p.batch.is_some()),
+            ("up", serde_json::json!(p.class().up), p.up.is_some()),
         ];
         for (name, value, _) in parts.into_iter().filter(|(.., there)| *there) {
             class[name] = value;
@@ -259,9 +261,10 @@ impl<K: Kind> Family for Product<K> {
         let vectors = f64::from(p.bias) * f64::from(p.n) * p.out().dtype().bytes() as f64;
         let written = size(p.c()) * (1.0 + f64::from(p.residual));
         let [m, n, k] = [p.m, p.n, p.k].map(f64::from);
+        let factors = f64::from(p.class().factors());
         Cost {
-            flops: 2.0 * m * n * k * p.batches() as f64,
-            bytes: size(p.a()) + size(p.b()) + written + vectors,
+            flops: 2.0 * m * n * k * factors * p.batches() as f64,
+            bytes: size(p.a()) + size(p.b()) + p.up().map_or(0.0, size) + written + vectors,
         }
     }
 
@@ -306,7 +309,8 @@ impl<K: Kind> Family for Product<K> {
     fn period(p: &Problem) -> Option<Period<Problem>> {
         // Rows of A are multiplied alone: a few of them over and over, an odd
         // number, so that each meets every row of a tile.
-        let row = u64::from(p.n) * u64::from(p.k).max(1);
+        let factors = u64::from(p.class().factors());
+        let row = factors * u64::from(p.n) * u64::from(p.k).max(1);
         let few = ((1 << 29) / row).clamp(2, 200) as u32 | 1;
         (p.batch.is_none() && p.m > few).then(|| Period {
             problem: Problem {
@@ -338,12 +342,49 @@ fn build(class: &Class, c: &Config) -> Result<Kernel, BuildErrors> {
 }
 
 /// Bytes of workspace: the queue's words or the flags, and sums behind them.
-fn workspace(c: &Config) -> u64 {
+fn workspace(class: &Class, c: &Config) -> u64 {
     match (c.stream_k, c.order) {
-        (true, _) => ZEROED + c.partial_bytes(),
+        (true, _) => ZEROED + c.partial_bytes(class),
         (_, Order::Dynamic) => 8,
         _ => 0,
     }
+}
+
+/// The maps of gate and up, as `map` makes them of a buffer and the rows of a factor.
+fn gated(p: &Problem, weights: Weights, map: impl Fn(Buffer, Matrix) -> PlanArg) -> [PlanArg; 2] {
+    let rows = Matrix {
+        rows: p.n.into(),
+        ..p.b()
+    };
+    let row = rows.stride * rows.dtype.bytes() as u64;
+    // Of a sum over nothing nothing is read.
+    let there = |bytes: u64| if p.k == 0 { 0 } else { bytes };
+    let mut both = match p.up() {
+        Some(up) => [map(Buffer::Input(1), rows), map(Buffer::Input(2), up)],
+        None => [0, 1].map(|_| map(Buffer::Input(1), rows)),
+    };
+    let blocks = u64::from(p.n / 8);
+    for (i, one) in (0..).zip(&mut both) {
+        let PlanArg::TensorMap {
+            offset,
+            extents,
+            strides,
+            ..
+        } = one
+        else {
+            continue;
+        };
+        match weights {
+            Weights::Apart => {}
+            Weights::Concatenated => *offset = there(i * u64::from(p.n) * row),
+            Weights::Interleaved => {
+                *offset = there(i * 8 * row);
+                *extents = vec![extents[0], 8, blocks];
+                *strides = vec![strides[0], 16 * strides[0]];
+            }
+        }
+    }
+    both
 }
 
 /// The arguments of a launch, in the order of the parameters.
@@ -382,7 +423,10 @@ fn args(p: &Problem, c: &Config) -> Vec<PlanArg> {
     let [a, b, out] = parts::maps(&class, c);
     let mut args = [p.m, p.n, p.k].map(|x| number(x.into())).to_vec();
     args.push(map(a, Buffer::Input(0), p.a()));
-    args.push(map(b, Buffer::Input(1), p.b()));
+    match p.up {
+        None => args.push(map(b, Buffer::Input(1), p.b())),
+        Some(weights) => args.extend(gated(p, weights, |buffer, m| map(b.clone(), buffer, m))),
+    }
     args.push(map(out, Buffer::Output(0), p.c()));
     let [tall, wide] = c.unit();
     let (tall, wide) = (p.m.div_ceil(tall), p.n.div_ceil(wide));
@@ -403,7 +447,7 @@ fn args(p: &Problem, c: &Config) -> Vec<PlanArg> {
         args.push(PlanArg::Scalar(Type::F32, scale.to_bits().into()));
     }
     if p.scales {
-        args.extend(["scale_a", "scale_b"].map(pointer));
+        args.extend(p.scale_names().iter().map(|name| pointer(name)));
     }
     if p.bias {
         args.push(pointer("bias"));
@@ -414,7 +458,7 @@ fn args(p: &Problem, c: &Config) -> Vec<PlanArg> {
     }
     if c.stream_k {
         // For each consumer its sums, and its flags in what is zero.
-        let sums = c.partial_bytes() / u64::from(c.consumers);
+        let sums = c.partial_bytes(&class) / u64::from(c.consumers);
         let flags = u64::from(c.ctas) * 16;
         for i in 0..u64::from(c.consumers) {
             args.push(PlanArg::Pointer(Buffer::Workspace, ZEROED + i * sums));

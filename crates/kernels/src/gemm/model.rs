@@ -69,15 +69,22 @@ fn outside(p: &Problem, c: &Config) -> f64 {
     let [tall, wide] = c.tiles(p);
     let of_a = (tall * u64::from(c.tile_m) - u64::from(p.m)) * wide;
     let of_b = (wide * u64::from(c.tile_n) - u64::from(p.n)) * tall;
-    (of_a + of_b) as f64 * p.batches() as f64
+    (of_a + u64::from(p.class().factors()) * of_b) as f64 * p.batches() as f64
 }
 
 /// Seconds that a config may take.
 pub(super) fn estimate(p: &Problem, c: &Config, target: &Target) -> f64 {
     use fitted::*;
     let size = p.dtype.dtype().bytes() as f64;
-    let [rows, cols] = c.sides().map(f64::from);
-    let [m, n, k] = [p.m, p.n, p.k].map(f64::from);
+    let factors = f64::from(p.class().factors());
+    // Of what is multiplied, and of C.
+    let [tile_rows, tile_cols] = c.sides().map(f64::from);
+    let (rows, cols) = match c.swap {
+        false => (tile_rows, tile_cols * factors),
+        true => (tile_rows * factors, tile_cols),
+    };
+    let [m, k] = [p.m, p.k].map(f64::from);
+    let n = f64::from(p.n) * factors;
     let steps = f64::from(p.k.div_ceil(c.tile_k).max(1));
     let reads = 1.0 + RAGGED[0] * f64::from(ragged(p.a()) || ragged(p.b()));
     let out = p.out().dtype().bytes() as f64;
@@ -106,7 +113,7 @@ pub(super) fn estimate(p: &Problem, c: &Config, target: &Target) -> f64 {
     if steps >= 48.0 && waves >= 6.0 && reads == 1.0 {
         step *= 1.0 + CROWD[1] * (brought / math - CROWD[0]).max(0.0);
     }
-    let values = rows * cols;
+    let values = tile_rows * tile_cols;
     let parts = [p.activation.is_long(), p.bias, p.residual].map(f64::from);
     let function: f64 = parts
         .iter()
@@ -116,8 +123,12 @@ pub(super) fn estimate(p: &Problem, c: &Config, target: &Target) -> f64 {
     let each = END[1] * out / 2.0 * writes + function;
     // Two consumers share a tile's end; more are faster.
     let mut end = END[0] + values * each * 2.0 / f64::from(c.consumers);
+    if c.form == Form::TwoConsumer {
+        // One of them ends a tile, and waits for the other's part of it.
+        end += values * (each + SPLIT * 0.1);
+    }
     if staging == 1 && !c.swap {
-        end += WAIT * (cols / f64::from(width) - 1.0);
+        end += WAIT * (tile_cols / f64::from(width) - 1.0);
     }
     let (end, tail) = match c.form {
         // The end of one hides behind the products of the other, if these are long enough.
@@ -133,21 +144,28 @@ pub(super) fn estimate(p: &Problem, c: &Config, target: &Target) -> f64 {
         // CTAs at different steps of K find nothing of each other's in the L2.
         let alone = tall == 1 || wide == 1 || (m + n) * k * size < 30e6;
         let strangers = if alone { 1.0 } else { 1.5 };
-        strangers * share * step + (share / steps).ceil() * end + STREAM[0] + values * STREAM[1]
+        strangers * share * step
+            + (share / steps).ceil() * end
+            + STREAM[0]
+            + rows * cols * STREAM[1]
     } else {
-        let handed = if c.split_k > 1 { values * SPLIT } else { 0.0 };
+        let handed = if c.split_k > 1 {
+            rows * cols * SPLIT
+        } else {
+            0.0
+        };
         waves * ((steps / halves).ceil() * step + end + handed)
     };
     let hot = (2.0 * m * n * k * p.batches() as f64 / HEAT[1]).min(1.0);
     let heat = 1.0 + hot * HEAT[0] * (1.0 / rows + 1.0 / cols);
     let busy = (START + cycles * per_sm + tail) / CLOCK * heat;
-    let factors = (m + n) * k * size * reads;
-    let results = m * n * out * (writes + f64::from(p.residual));
+    let brought_once = (m + n) * k * size * reads;
+    let results = m * f64::from(p.n) * out * (writes + f64::from(p.residual));
     // Few bytes in flight do not keep the memory busy.
     let flying = f64::from(c.ctas) * f64::from(c.stages - 1) * bytes;
     let long = f64::from(f64::from(c.tile_k) * size >= 256.0);
     let speed = MEMORY * (1.0 + LONG * long) * (flying / 1e6).min(1.0);
-    let memory = p.batches() as f64 * (factors + results) / speed;
+    let memory = p.batches() as f64 * (brought_once + results) / speed;
     let zeros = outside(p, c) * steps * f64::from(c.tile_k) * size / OUTSIDE;
     // The longest of them, and somewhat more where they are alike.
     LAUNCH + (busy.powi(4) + memory.powi(4) + zeros.powi(4)).powf(0.25)
@@ -182,7 +200,11 @@ pub(super) fn space(
 /// What configs are made from: form, tile, and how tiles are divided.
 fn bases(p: &Problem) -> Vec<Choice> {
     let mut all = Vec::with_capacity(256);
-    let widths = |most: u32| (1..=most / 16).rev().map(|i| 16 * i);
+    // Columns of C, where those of the tensor cores are shared by two factors.
+    let factors = p.class().factors();
+    let of_c = |n: u32| n / factors;
+    let widths = |most: u32| (1..=most / 16).rev().map(move |i| 16 * i / factors);
+    let whole = |n: u32| (factors * n).is_multiple_of(32);
     let mut add = |form, tile_m, tile_n, consumers, more: Choice| {
         all.push(Choice {
             form: Some(form),
@@ -201,17 +223,21 @@ fn bases(p: &Problem) -> Vec<Choice> {
         // The text of many narrow parts, each with the error function, is more
         // than the SM keeps.
         let keeps = |n: u32| n.is_multiple_of(32) || p.activation != Activation::GeluErf;
-        for n in widths(208).filter(|&n| n >= 64 && wide(n) && keeps(n)) {
+        for n in widths(208).filter(|&n| n >= of_c(64) && wide(n) && keeps(n)) {
             add(Form::PingPong, 128, n, 2, plain());
         }
-        for n in [256, 224, 192, 160, 128].into_iter().filter(|&n| wide(n)) {
+        for n in [256, 224, 192, 160, 128]
+            .map(of_c)
+            .into_iter()
+            .filter(|&n| wide(n))
+        {
             let stream_k = Choice {
                 stream_k: Some(true),
                 ..plain()
             };
             add(Form::Cooperative, 128, n, 2, stream_k);
         }
-        for n in [64, 96, 128].into_iter().filter(|&n| wide(n)) {
+        for n in [64, 96, 128].map(of_c).into_iter().filter(|&n| wide(n)) {
             let split_k = Choice {
                 split_k: Some(2),
                 ..plain()
@@ -219,7 +245,7 @@ fn bases(p: &Problem) -> Vec<Choice> {
             add(Form::Cooperative, 128, n, 2, split_k);
         }
         // Short sums gain more by staging tiles that need no wait than by a last stage.
-        for (n, stages) in [(192, 4), (128, 5)] {
+        for (n, stages) in [(of_c(192), 4), (of_c(128), 5)] {
             let stages = Choice {
                 stages: Some(stages),
                 ..plain()
@@ -243,20 +269,25 @@ fn bases(p: &Problem) -> Vec<Choice> {
                 ..plain()
             };
             if ragged(p.a()) || ragged(p.b()) {
-                add(form, m, n, 2, shared);
+                add(form, m, of_c(n), 2, shared);
             }
         }
-        add(Form::Cooperative, 256, 128, 2, plain());
-        add(Form::Cooperative, 192, 160, 3, plain());
-        add(Form::Cooperative, 192, 128, 3, plain());
+        for (m, n, consumers) in [(256, 128, 2), (192, 160, 3), (192, 128, 3)] {
+            add(Form::Cooperative, m, of_c(n), consumers, plain());
+        }
+        if factors == 2 {
+            for n in [128, 96, 64].into_iter().filter(|&n| wide(n)) {
+                add(Form::TwoConsumer, 128, n, 2, plain());
+            }
+        }
     }
-    for n in widths(256).filter(|&n| n % 32 == 0 && wide(n)) {
+    for n in widths(256).filter(|&n| whole(n) && wide(n)) {
         add(Form::PingPong, 64, n, 2, plain());
     }
-    for n in widths(256).filter(|&n| n % 32 == 0 && wide(n)) {
+    for n in widths(256).filter(|&n| whole(n) && wide(n)) {
         add(Form::Cooperative, 64, n, 1, plain());
     }
-    for n in [16, 32, 64, 128].into_iter().filter(|&n| wide(n)) {
+    for n in [16, 32, 64, 128].map(of_c).into_iter().filter(|&n| wide(n)) {
         add(Form::DoubleBuffer, 64, n, 1, plain());
     }
     if p.m <= 128 {

@@ -1,8 +1,9 @@
 //! What every form is made of: tensors, the copies of a stage, sums, and the epilogue.
 
-use super::config::{Cluster, Config, Form};
+use super::config::{Area, Cluster, Config, Form};
 use super::problem::{Class, Layout, Sums};
 use super::walk::{Seat, Walk};
+use crate::weights::Weights;
 use half::{bf16, f16};
 use std::ops::Range as Rows_;
 use warpline_ir::build::*;
@@ -107,6 +108,12 @@ impl At {
     }
 }
 
+/// The sums of a tile, or of a part of it: of one product, or of the gate's and the other's.
+pub(super) type Totals = Vec<Frag>;
+
+/// What multiplies the sums of each product.
+pub(super) type Factors = [Option<Reg<f32>>; 2];
+
 /// What is added to the sums of a tile, or of a part of it.
 pub(super) enum Bias<T: Out> {
     /// Nothing.
@@ -156,13 +163,15 @@ pub(super) struct Line<T> {
     /// Steps of K.
     pub(super) depth: Reg<u32>,
     a: Map,
-    b: Map,
+    /// B, or gate and up.
+    b: Vec<Map>,
     pub(super) c: Map,
     pub(super) walk: Walk,
     /// C itself, and the elements of a row, where it is not copied by tiles.
     elements: Option<Matrix<T>>,
     scale: Option<Reg<f32>>,
-    scales: Option<[Global<f32>; 2]>,
+    /// Those of A and of each factor.
+    scales: Vec<Global<f32>>,
     bias: Option<Global<T>>,
     residual: Option<Matrix<T>>,
 }
@@ -187,11 +196,14 @@ pub(super) fn maps(class: &Class, c: &Config) -> [TensorMapDecl; 3] {
     }
     let [width, _] = c.outbox(class, &Target::SM_90A);
     let out = class.out.dtype();
+    let rows = c.tile_n / c.blocks() / parts[1];
     [
         map(a, inner, c.tile_m / parts[0]),
-        match class.layout {
-            Layout::Nk => map(b, inner, c.tile_n / parts[1]),
-            Layout::Kn => map(b, 64, c.tile_k),
+        match (class.layout, class.up) {
+            (_, Some(Weights::Interleaved)) => TensorMapDecl::tiled(b, [inner, 8, rows / 8]),
+            (Layout::Nk, None) => map(b, inner, c.tile_n / parts[1]),
+            (Layout::Nk, _) => map(b, inner, rows),
+            (Layout::Kn, _) => map(b, 64, c.tile_k),
         },
         match c.swap {
             false => map(out, width, c.rows()),
@@ -216,7 +228,13 @@ impl<T: Out> Line<T> {
         let [m, n] = ["m", "n"].map(|name| k.param::<u32>(name).at_least(1));
         let depth = k.param::<u32>("k").div_ceil(c.tile_k);
         let [a, b, out] = maps(class, c);
-        let (a, b) = (k.tensor_map("a", a), k.tensor_map("b", b));
+        let a = k.tensor_map("a", a);
+        let b = match class.up {
+            None => vec![k.tensor_map("b", b)],
+            Some(_) => ["gate", "up"]
+                .map(|name| k.tensor_map(name, b.clone()))
+                .into(),
+        };
         let out = k.tensor_map("c", out);
         let walk = Walk::declare(k, class, c);
         let e = class.epilogue;
@@ -233,9 +251,13 @@ impl<T: Out> Line<T> {
             walk,
             elements: by_elements(class, c).then(|| matrix("elements")),
             scale: e.scale.then(|| k.param("scale")),
-            scales: e
-                .scales
-                .then(|| ["scale_a", "scale_b"].map(|name| k.pointer(name))),
+            scales: match (e.scales, class.up) {
+                (false, _) => Vec::new(),
+                (_, None) => ["scale_a", "scale_b"].map(|name| k.pointer(name)).into(),
+                (_, Some(_)) => ["scale_a", "scale_gate", "scale_up"]
+                    .map(|name| k.pointer(name))
+                    .into(),
+            },
             bias: e.bias.then(|| k.pointer("bias")),
             residual: e.residual.then(|| matrix("residual")),
         }
@@ -246,7 +268,7 @@ impl<T: Out> Line<T> {
         let c = &self.config;
         k.ring("ab", c.stages, |s| {
             let b = match self.class.layout {
-                Layout::Nk => s.tile(c.tile_n, c.tile_k),
+                Layout::Nk => s.tile(self.class.factors() * c.tile_n, c.tile_k),
                 Layout::Kn => s.tile(c.tile_k, c.tile_n),
             };
             (s.tile(c.tile_m, c.tile_k), b)
@@ -275,7 +297,7 @@ impl<T: Out> Line<T> {
     /// Before the first copy.
     #[track_caller]
     pub(super) fn prefetch(&self) {
-        for map in [self.a, self.b, self.c] {
+        for map in [self.a].iter().chain(&self.b).chain([&self.c]) {
             map.prefetch();
         }
     }
@@ -321,12 +343,26 @@ impl<T: Out> Line<T> {
         }
         match self.class.layout {
             Layout::Nk => {
+                // One block of rows, or those of gate and up in turn.
+                let height = c.tile_n / if self.b.len() > 1 { c.blocks() } else { 1 };
                 for k in (0..depth).step_by(inner as usize) {
-                    let mine = rows(c.tile_n);
-                    let tile = slot.1.slice(mine.clone(), k..k + inner);
-                    let shared = c.cluster == Cluster::Rows;
-                    let origin = [first + k, n + mine.start];
-                    self.copy(slot, self.b, tile, origin, at.batch, shared, forget);
+                    let blocks = (0..c.tile_n).step_by(height as usize);
+                    let all = blocks.flat_map(|row| self.b.iter().map(move |map| (row, *map)));
+                    for (i, (row, map)) in (0..).zip(all) {
+                        let mine = rows(height);
+                        let to = i * height + mine.start..i * height + mine.end;
+                        let tile = slot.1.slice(to, k..k + inner);
+                        let shared = c.cluster == Cluster::Rows;
+                        let (x, y) = (first + k, n + (row + mine.start));
+                        match self.class.up {
+                            Some(Weights::Interleaved) => {
+                                // Blocks of 8 rows are counted, not rows.
+                                let block = Some(y >> 3u32);
+                                self.copy(slot, map, tile, [x, 0u32.reg()], block, shared, forget);
+                            }
+                            _ => self.copy(slot, map, tile, [x, y], at.batch, shared, forget),
+                        }
+                    }
                 }
             }
             Layout::Kn => {
@@ -334,7 +370,7 @@ impl<T: Out> Line<T> {
                 for (_, col) in panels.filter(|(i, _)| *i as u32 % parts == part) {
                     let tile = slot.1.slice(0..depth, col..col + 64);
                     let origin = [n + col, first];
-                    self.copy(slot, self.b, tile, origin, at.batch, false, forget);
+                    self.copy(slot, self.b[0], tile, origin, at.batch, false, forget);
                 }
             }
         }
@@ -360,24 +396,41 @@ impl<T: Out> Line<T> {
         }
     }
 
-    /// Multiplies rows of a stage.
+    /// What a consumer has of a tile.
+    pub(super) fn area(&self, i: u32) -> Area {
+        self.config.area(&self.class, i)
+    }
+
+    /// The accumulator of what a consumer has of a tile.
+    #[track_caller]
+    pub(super) fn acc(&self, area: &Area) -> Acc {
+        let [height, width] = area.sides();
+        Acc::new(height, width)
+    }
+
+    /// Multiplies what a consumer has of a stage.
     #[track_caller]
     pub(super) fn multiply<A: Element, B: Element>(
         &self,
         acc: &Acc,
         (a, b): (TileRef<A>, TileRef<B>),
-        rows: Rows_<u32>,
+        area: &Area,
     ) {
-        let depth = 0..self.config.tile_k;
+        let (rows, depth) = (area.rows.clone(), 0..self.config.tile_k);
         match (self.config.swap, self.class.layout) {
-            (false, Layout::Nk) => acc.mma(&a.slice(rows, depth), &b),
+            (false, Layout::Nk) => {
+                acc.mma(
+                    &a.slice(rows, depth.clone()),
+                    &b.slice(area.cols.clone(), depth),
+                );
+            }
             (false, Layout::Kn) => acc.mma(&a.slice(rows, depth), &b.t()),
             (true, Layout::Nk) => acc.mma(&b.slice(rows, depth), &a),
             (true, Layout::Kn) => acc.mma(&b.slice(depth, rows).t(), &a),
         }
     }
 
-    /// The sums of rows of a tile over steps of K, taken from the ring.
+    /// A consumer's sums of a tile over steps of K, taken from the ring.
     ///
     /// `hold` runs the steps: at once, or when it is the role's turn.
     #[track_caller]
@@ -385,17 +438,17 @@ impl<T: Out> Line<T> {
         &self,
         ab: Stage<A, B>,
         steps: Range<u32>,
-        rows: Rows_<u32>,
+        area: &Area,
         hold: impl FnOnce(&mut dyn FnMut()),
     ) -> Frag {
-        let (height, width) = (rows.end - rows.start, self.config.sides()[1]);
+        let [height, width] = area.sides();
         match self.class.sums {
             Sums::Fast => {
-                let acc = Acc::new(height, width);
+                let acc = self.acc(area);
                 hold(&mut || {
                     steps.each(|_| {
                         let slot = ab.wait();
-                        self.multiply(&acc, *slot, rows.clone());
+                        self.multiply(&acc, *slot, area);
                         slot.release_after(&acc);
                     });
                 });
@@ -408,7 +461,7 @@ impl<T: Out> Line<T> {
                     sums = Some(steps.fold(zeros, |_, sums| {
                         let slot = ab.wait();
                         let part = Acc::new(height, width);
-                        self.multiply(&part, *slot, rows.clone());
+                        self.multiply(&part, *slot, area);
                         part.wait();
                         slot.release();
                         sums.promote(part)
@@ -419,14 +472,33 @@ impl<T: Out> Line<T> {
         }
     }
 
-    /// The number that multiplies every sum, once for a role.
+    /// The numbers that multiply the sums of each product, once for a role.
     #[track_caller]
-    pub(super) fn factor(&self) -> Option<Reg<f32>> {
-        let scales = self.scales.map(|[a, b]| a.load(0u32) * b.load(0u32));
-        match (self.scale, scales) {
+    pub(super) fn factors(&self) -> Factors {
+        let mut all = [None; 2];
+        if let [a, factors @ ..] = &self.scales[..] {
+            let a = a.load(0u32);
+            for (product, factor) in all.iter_mut().zip(factors) {
+                *product = Some(a * factor.load(0u32));
+            }
+        }
+        // A number of the launch is for one product alone.
+        all[0] = match (self.scale, all[0]) {
             (Some(x), Some(y)) => Some(x * y),
             (one, other) => one.or(other),
-        }
+        };
+        all
+    }
+
+    /// The sums of each product, of a consumer that has all of them.
+    #[track_caller]
+    pub(super) fn totals(&self, sums: &Frag) -> Totals {
+        let halves = match (self.class.factors(), self.config.swap) {
+            (1, _) => return vec![sums.clone()],
+            (_, false) => sums.split(self.config.tile_n),
+            (_, true) => sums.split_rows(self.config.rows()),
+        };
+        vec![halves.0, halves.1]
     }
 
     /// The bias that a consumer's tile needs first, asked for before its sums:
@@ -448,19 +520,29 @@ impl<T: Out> Line<T> {
         Bias::Cols(col_pairs(width, pair))
     }
 
-    /// What becomes of sums at a place: scaled, biased, activated, with the residual.
+    /// Sums times what multiplies them, if anything does.
     #[track_caller]
-    pub(super) fn finish(
-        &self,
-        sums: Frag,
-        at: At,
-        factor: Option<Reg<f32>>,
-        bias: Bias<T>,
-    ) -> Frag {
-        let mut sums = sums;
-        if let Some(factor) = factor {
-            sums = sums.map(|x| x * factor);
+    pub(super) fn scaled(&self, sums: Frag, factor: Option<Reg<f32>>) -> Frag {
+        match factor {
+            Some(factor) => sums.map(|x| x * factor),
+            None => sums,
         }
+    }
+
+    /// What becomes of the sums of a gate.
+    #[track_caller]
+    pub(super) fn gate(&self, sums: Frag, factor: Option<Reg<f32>>) -> Frag {
+        let activation = self.class.epilogue.activation;
+        self.scaled(sums, factor).map(|x| activation.apply(x))
+    }
+
+    /// What becomes of sums at a place: scaled, biased, activated, multiplied
+    /// with those of the other product, with the residual.
+    #[track_caller]
+    pub(super) fn finish(&self, sums: &[Frag], at: At, factors: Factors, bias: Bias<T>) -> Frag {
+        let mut scaled =
+            (sums.iter().zip(factors)).map(|(x, factor)| self.scaled(x.clone(), factor));
+        let mut sums = scaled.next().unwrap_or_else(|| Frag::zeros(64, 8));
         sums = match bias {
             Bias::None => sums,
             Bias::Rows(rows) => sums.zip_rows(&rows, |x, b| x + b),
@@ -471,6 +553,9 @@ impl<T: Out> Line<T> {
         };
         let activation = self.class.epilogue.activation;
         sums = sums.map(|x| activation.apply(x));
+        if let Some(up) = scaled.next() {
+            sums = sums.zip(&up, |x, y| x * y);
+        }
         let Some(residual) = self.residual else {
             return sums;
         };
@@ -500,24 +585,37 @@ impl<T: Out> Line<T> {
         sums: &Frag,
         outbox: Outbox<T>,
         at: At,
-        factor: Option<Reg<f32>>,
+        factors: Factors,
         bias: Bias<T>,
     ) {
         if self.config.swap {
-            let tile = self.finish(sums.clone(), at, factor, bias);
+            let tile = self.finish(&self.totals(sums), at, factors, bias);
             T::transposed(self, outbox, &tile, at);
             return;
         }
-        self.each_part(sums, at, bias, |part, at, bias| {
-            let finish = |some: Frag, col: u32| {
-                let bias = bias.cols(col..col + some.cols());
-                self.finish(some, at.plus(0, col), factor, bias)
-            };
-            match at.batch {
-                None => outbox.send_map(&part, self.c, [at.col, at.row], finish),
-                Some(z) => outbox.send_map(&part, self.c, [at.col, at.row, z], finish),
-            }
+        self.each_part(&self.totals(sums), at, bias, |part, at, bias| {
+            self.send_part(outbox, &part[0], at, |some, col| {
+                let cols = col..col + some.cols();
+                let mut all = vec![some];
+                all.extend(part[1..].iter().map(|more| more.slice(cols.clone())));
+                self.finish(&all, at.plus(0, col), factors, bias.cols(cols))
+            });
         });
+    }
+
+    /// Sends a part of a tile to C, and has `f` finish it on the way.
+    #[track_caller]
+    pub(super) fn send_part(
+        &self,
+        outbox: Outbox<T>,
+        part: &Frag,
+        at: At,
+        f: impl Fn(Frag, u32) -> Frag,
+    ) {
+        match at.batch {
+            None => outbox.send_map(part, self.c, [at.col, at.row], f),
+            Some(z) => outbox.send_map(part, self.c, [at.col, at.row, z], f),
+        }
     }
 
     /// Runs `f` for part after part of sums, each as wide as a copy to C.
@@ -527,13 +625,16 @@ impl<T: Out> Line<T> {
     #[track_caller]
     pub(super) fn each_part(
         &self,
-        sums: &Frag,
+        sums: &[Frag],
         at: At,
         bias: Bias<T>,
-        mut f: impl FnMut(Frag, At, Bias<T>),
+        mut f: impl FnMut(Totals, At, Bias<T>),
     ) {
         let [width, _] = self.config.outbox(&self.class, &Target::SM_90A);
-        let parts = sums.cols() / width;
+        let parts = self.config.tile_n / width;
+        let cut = |sums: &[Frag], cols: Rows_<u32>| -> Totals {
+            sums.iter().map(|x| x.slice(cols.clone())).collect()
+        };
         // What the next part needs is asked for before this one is worked on.
         let next = |at: At| self.bias(at.plus(0, width));
         if !self.class.epilogue.activation.is_long() || parts == 1 || width < 32 {
@@ -541,17 +642,18 @@ impl<T: Out> Line<T> {
             for i in 0..parts {
                 let (at, cols) = (at.plus(0, i * width), i * width..(i + 1) * width);
                 let more = if i + 1 < parts { next(at) } else { Bias::None };
-                f(sums.slice(cols), at, std::mem::replace(&mut bias, more));
+                f(cut(sums, cols), at, std::mem::replace(&mut bias, more));
             }
             return;
         }
-        let first = (sums.clone(), bias.pairs());
+        let first = (sums.to_vec(), bias.pairs());
         steps(parts).unroll(1).fold(first, |i, (sums, bias)| {
             let col = at.col + i * width;
             let at = At { col, ..at };
             let more = next(at);
-            f(sums.slice(0..width), at, Bias::of(bias));
-            (sums.shift(width), more.pairs())
+            f(cut(&sums, 0..width), at, Bias::of(bias));
+            let rest = sums.iter().map(|x| x.shift(width)).collect::<Totals>();
+            (rest, more.pairs())
         });
     }
 }

@@ -4,6 +4,7 @@ use super::epilogue::{Activation, Epilogue};
 use crate::error::FamilyError;
 use crate::float::Float;
 use crate::tensor::TensorSpec;
+use crate::weights::Weights;
 use clap::{ArgAction, Args, ValueEnum};
 use serde::Serialize;
 use warpline_ir::DType;
@@ -87,6 +88,15 @@ pub struct Problem {
     #[arg(long, value_name = "ELEMENTS")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub c_step: Option<u64>,
+    /// Where B has a second factor beside it, how the two lie: what comes out is
+    /// `activation(A · Bᵀ) ∘ (A · B₂ᵀ)`. Asked for by a family of its own.
+    #[arg(skip)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub up: Option<Weights>,
+    /// Elements from one row of the second factor to the next; as in B where not given.
+    #[arg(skip)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub up_stride: Option<u64>,
 }
 
 fn is_default<T: Default + PartialEq>(x: &T) -> bool {
@@ -172,6 +182,16 @@ pub(super) struct Class {
     pub(super) sums: Sums,
     pub(super) epilogue: Epilogue,
     pub(super) batched: bool,
+    /// Where A is multiplied by two factors, how these lie: apart, also where
+    /// they follow each other in one tensor, or interleaved.
+    pub(super) up: Option<Weights>,
+}
+
+impl Class {
+    /// Factors that A is multiplied by.
+    pub(super) fn factors(&self) -> u32 {
+        1 + u32::from(self.up.is_some())
+    }
 }
 
 /// Matrices in memory: rows of `cols` elements, `stride` apart, and `batch` of these, `step` apart.
@@ -247,7 +267,7 @@ const MOST_BYTES: u64 = 1 << 40;
 /// The most of an extent: coordinates are signed, and tiles reach beyond.
 const MOST: u32 = 1 << 30;
 /// About what the L2 of an H100 or H200 holds.
-const L2_BYTES: u64 = 60 << 20;
+const L2_BYTES: f64 = (60 << 20) as f64;
 
 impl Problem {
     /// A bare product of dense matrices.
@@ -273,6 +293,8 @@ impl Problem {
             a_step: None,
             b_step: None,
             c_step: None,
+            up: None,
+            up_stride: None,
         }
     }
 
@@ -299,6 +321,10 @@ impl Problem {
                 residual: self.residual,
             },
             batched: self.batch.is_some(),
+            up: self.up.map(|up| match up {
+                Weights::Apart | Weights::Concatenated => Weights::Apart,
+                Weights::Interleaved => Weights::Interleaved,
+            }),
         }
     }
 
@@ -334,11 +360,30 @@ impl Problem {
     }
 
     pub(super) fn b(&self) -> Matrix {
-        let sides = match self.layout {
-            Layout::Nk => [self.n, self.k],
-            Layout::Kn => [self.k, self.n],
+        let sides = match (self.up, self.layout) {
+            (Some(Weights::Concatenated | Weights::Interleaved), _) => [2 * self.n, self.k],
+            (_, Layout::Nk) => [self.n, self.k],
+            (_, Layout::Kn) => [self.k, self.n],
         };
-        self.matrix("b", self.dtype.other(), sides, self.b_stride, self.b_step)
+        let name = match self.up {
+            None => "b",
+            Some(Weights::Apart) => "gate",
+            Some(_) => "weights",
+        };
+        self.matrix(name, self.dtype.other(), sides, self.b_stride, self.b_step)
+    }
+
+    /// The second factor, where it is a tensor of its own.
+    pub(super) fn up(&self) -> Option<Matrix> {
+        let stride = self.up_stride.or(self.b_stride);
+        let (sides, dtype) = ([self.n, self.k], self.dtype.other());
+        (self.up == Some(Weights::Apart)).then(|| self.matrix("up", dtype, sides, stride, None))
+    }
+
+    /// Elements of A and of all that it is multiplied by.
+    pub(super) fn factor_elements(&self) -> f64 {
+        let columns = f64::from(self.class().factors()) * f64::from(self.n);
+        (f64::from(self.m) + columns) * f64::from(self.k) * self.batches() as f64
     }
 
     pub(super) fn c(&self) -> Matrix {
@@ -354,8 +399,8 @@ impl Problem {
     /// Is B the larger factor, and more than the L2 can keep beside A? Then it
     /// keeps A.
     pub(super) fn streams_b(&self) -> bool {
-        let row = u64::from(self.k) * self.dtype.dtype().bytes() as u64;
-        self.n >= self.m && (u64::from(self.m) + u64::from(self.n)) * row > L2_BYTES
+        let bytes = self.factor_elements() * self.dtype.dtype().bytes() as f64;
+        self.n >= self.m && bytes > L2_BYTES
     }
 
     /// Refuses what no form serves.
@@ -388,13 +433,38 @@ impl Problem {
         if let Some(x) = self.scale.filter(|x| !x.is_finite()) {
             return refuse(format!("a scale is a finite number, not {x}"));
         }
+        self.check_up()?;
         self.a().check("a-stride")?;
-        self.b().check("b-stride")?;
+        self.b().check(match self.up {
+            None => "b-stride",
+            Some(_) => "weight-stride",
+        })?;
+        if let Some(up) = self.up() {
+            up.check("up-stride")?;
+        }
         self.c().check("c-stride")?;
         match self.residual {
             true => self.residual().check("residual-stride"),
             false => Ok(()),
         }
+    }
+
+    /// Refuses second factors that no form serves.
+    fn check_up(&self) -> Result<(), FamilyError> {
+        let Some(up) = self.up else { return Ok(()) };
+        let refuse = |text: String| Err(FamilyError::Problem(text));
+        if up == Weights::Interleaved && !self.n.is_multiple_of(8) {
+            return refuse(format!(
+                "gate and up are interleaved in blocks of 8 rows, so N is a multiple of 8, not {}",
+                self.n
+            ));
+        }
+        if self.layout == Layout::Kn || self.batch.is_some() || self.sums == Sums::Promoted {
+            return refuse(
+                "two factors lie as [N, K], are multiplied once, and summed by the tensor cores alone".into(),
+            );
+        }
+        Ok(())
     }
 
     /// What goes in, in the order of a plan's inputs.
@@ -406,6 +476,7 @@ impl Problem {
             shape: vec![n as usize],
         };
         let mut all = vec![self.a().spec(batched), self.b().spec(batched)];
+        all.extend(self.up().map(|up| up.spec(false)));
         if self.bias {
             all.push(vector("bias", self.out().dtype(), self.n));
         }
@@ -413,9 +484,17 @@ impl Problem {
             all.push(self.residual().spec(batched));
         }
         if self.scales {
-            all.extend(["scale_a", "scale_b"].map(|name| vector(name, DType::F32, 1)));
+            all.extend((self.scale_names().iter()).map(|name| vector(name, DType::F32, 1)));
         }
         all
+    }
+
+    /// What the scales in memory are called, that of A first.
+    pub(super) fn scale_names(&self) -> &'static [&'static str] {
+        match self.up {
+            None => &["scale_a", "scale_b"],
+            Some(_) => &["scale_a", "scale_gate", "scale_up"],
+        }
     }
 
     /// Which input has that name.

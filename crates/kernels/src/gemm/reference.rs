@@ -3,6 +3,7 @@
 use super::problem::{Layout, Problem};
 use crate::numbers::{Random, half_ulp};
 use crate::tensor::{HostTensor, TensorSpec, UNTOUCHED};
+use crate::weights::Weights;
 use warpline_ir::DType;
 
 /// What an error may be, as a part of the sum of magnitudes: the tensor cores
@@ -48,10 +49,15 @@ pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<(f64, f64)> {
         p.input(name)
             .map(|i| inputs[i].values().collect::<Vec<f64>>())
     };
-    let (a, b) = (read("a").unwrap_or_default(), read("b").unwrap_or_default());
+    let (a, b) = (
+        read("a").unwrap_or_default(),
+        read(p.b().name).unwrap_or_default(),
+    );
     let (bias, residual) = (read("bias"), read("residual"));
-    let scales = ["scale_a", "scale_b"].map(|name| read(name).map_or(1.0, |x| x[0]));
-    let scale = f64::from(p.scale.unwrap_or(1.0)) * scales[0] * scales[1];
+    let names = p.scale_names();
+    let scale = |i: usize| read(names[i]).map_or(1.0, |x| x[0]);
+    let other = p.up.map(|_| (read("up"), scale(0) * scale(2)));
+    let scale = f64::from(p.scale.unwrap_or(1.0)) * scale(0) * scale(1);
     let [m, n, k] = [p.m, p.n, p.k].map(|x| x as usize);
     let [lda, ldb, ldc, ldr] = [p.a(), p.b(), p.c(), p.residual()].map(|x| x.stride as usize);
     let [a_step, b_step, c_step, r_step] =
@@ -82,7 +88,8 @@ pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<(f64, f64)> {
             }
             let x = &a[z * a_step + i * lda..][..k];
             for j in 0..n {
-                let (sum, size) = dot(x, &b[j * ldb..][..k]);
+                let (gate_row, up_row) = gated_rows(p, j);
+                let (sum, size) = dot(x, &b[gate_row * ldb..][..k]);
                 let add = bias.as_ref().map_or(0.0, |bias| bias[j]);
                 let y = scale * sum + add;
                 let e = unit(p) * scale.abs() * size + 2f64.powi(-22) * (y.abs() + add.abs());
@@ -90,8 +97,20 @@ pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<(f64, f64)> {
                 let more = residual
                     .as_ref()
                     .map_or(0.0, |r| r[z * r_step + i * ldr + j]);
-                let value = activation.value(y) + more;
-                let error = activation.error(y, e) + 2f64.powi(-23) * value.abs();
+                let (mut value, mut error) = (activation.value(y), activation.error(y, e));
+                if let Some((up, scale)) = &other {
+                    let (up, ld) = match (up, p.up()) {
+                        (Some(up), Some(m)) => (&up[..], m.stride as usize),
+                        _ => (b, ldb),
+                    };
+                    let (sum, size) = dot(x, &up[up_row * ld..][..k]);
+                    let (z, e) = (scale * sum, unit(p) * scale.abs() * size);
+                    // Each of the two errs, and so does their product.
+                    error = error * (z.abs() + e) + value.abs() * e;
+                    value *= z;
+                }
+                value += more;
+                error += 2f64.powi(-23) * value.abs();
                 all.push(bounded(out, value, error));
             }
             all.extend((n..ldc).map(|_| UNTOUCHED));
@@ -99,6 +118,19 @@ pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<(f64, f64)> {
         all.resize((z + 1) * c_step, UNTOUCHED);
     }
     all
+}
+
+/// The row of B that a column of C is made with, and that of the second factor
+/// in the tensor that holds it.
+fn gated_rows(p: &Problem, j: usize) -> (usize, usize) {
+    match p.up {
+        None | Some(Weights::Apart) => (j, j),
+        Some(Weights::Concatenated) => (j, p.n as usize + j),
+        Some(Weights::Interleaved) => {
+            let row = j / 8 * 16 + j % 8;
+            (row, row + 8)
+        }
+    }
 }
 
 /// A value with the bound of its rounding.

@@ -12,7 +12,7 @@ fn bare(m: u32, n: u32, k: u32) -> Problem {
     Problem::new(m, n, k, Factor::Bf16)
 }
 
-fn form(form: Form) -> Choice {
+pub(crate) fn form(form: Form) -> Choice {
     let small = Choice {
         form: Some(form),
         stages: Some(3),
@@ -32,7 +32,7 @@ fn form(form: Form) -> Choice {
             tile_n: Some(64),
             ..small
         },
-        Form::Cooperative | Form::Storer => Choice {
+        Form::Cooperative | Form::Storer | Form::TwoConsumer => Choice {
             tile_m: Some(128),
             tile_n: Some(64),
             consumers: Some(2),

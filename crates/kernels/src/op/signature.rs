@@ -222,6 +222,8 @@ pub enum Side {
     At(&'static str, usize),
     /// The last.
     Last(&'static str),
+    /// One of them, or half of it where a call does not give that other parameter.
+    Shared(&'static str, usize, &'static str),
 }
 
 impl Signature {
@@ -279,6 +281,10 @@ impl Signature {
                 }
                 Side::At(of, i) => shape.extend(view(of)?.shape.get(i)),
                 Side::Last(of) => shape.extend(view(of)?.shape.last()),
+                Side::Shared(of, i, other) => {
+                    let by = if view(other).is_ok() { 1 } else { 2 };
+                    shape.extend(view(of)?.shape.get(i).map(|n| n / by));
+                }
             }
         }
         let named = output.dtype_by.and_then(|by| self.position(by));
@@ -313,6 +319,11 @@ mod tests {
                  bool batch_invariant=False) -> Tensor",
                 "linear(Tensor x, Tensor weight, Tensor? bias=None, str activation=\"none\", Tensor? residual=None, \
                  Tensor? scale_x=None, Tensor? scale_weight=None, str? out_dtype=None, bool batch_invariant=False) -> Tensor",
+                "swiglu(Tensor x, Tensor w_gate, Tensor w_up, Tensor? scale_x=None, Tensor? scale_gate=None, \
+                 Tensor? scale_up=None, str? out_dtype=None, bool batch_invariant=False) -> Tensor",
+                "dual_gemm(Tensor x, Tensor w_gate, Tensor? w_up=None, str gate=\"silu\", \
+                 str weights=\"concatenated\", Tensor? scale_x=None, Tensor? scale_gate=None, Tensor? scale_up=None, \
+                 str? out_dtype=None, bool batch_invariant=False) -> Tensor",
             ]
         );
     }

@@ -92,8 +92,8 @@ def _measure(problem: Problem, measured: Measured, timer: Timer, settings: Setti
     again = Entry(Contender(f"{OUR_NAME}, again", AGAIN), ours.build, ours.call)
     again.result.state, again.result.why = ours.result.state, ours.result.why
     entries += [again, copy]
-    if op is not None and (build := op.bare) is not None:
-        bare = Entry(Contender(f"{OUR_NAME}, bare", BARE), lambda: build(args))
+    if op is not None and (of := op.bare) is not None:
+        bare = Entry(Contender(f"{of.name}, bare", BARE), lambda: of.build(args))
         _guarded(bare, lambda: _build(bare))
         entries.append(bare)
     measured.contenders = [entry.result for entry in entries]

@@ -45,6 +45,15 @@ class Peer:
 
 
 @dataclass(frozen=True)
+class Bare:
+    """The product of an op alone: what the rest costs is seen beside it."""
+
+    #: Whose it is.
+    name: str
+    build: Callable[[Args], Built]
+
+
+@dataclass(frozen=True)
 class Op:
     """What an op is compared with."""
 
@@ -56,8 +65,7 @@ class Op:
     peers: tuple[Peer, ...]
     #: Tensors that are not drawn from N(0, 1).
     draw: Mapping[str, Draw] = field(default_factory=dict)
-    #: Our own op that does less of the same: what the rest costs is seen beside it.
-    bare: Callable[[Args], Built] | None = None
+    bare: Bare | None = None
 
 
 def found(module: str, name: str) -> Callable[..., Any]:
@@ -140,7 +148,47 @@ def our_product(args: Args) -> Built:
     return Built(lambda: function(a, b, *scales))
 
 
-def product(name: str, split: tuple[str, ...], bare: Callable[[Args], Built] | None = None) -> Op:
+def concatenated(args: Args) -> tuple[Any, Any]:
+    """x and both weights of a gated layer as one tensor."""
+    import torch
+
+    return args["x"], torch.cat([args["w_gate"], args["w_up"]])
+
+
+def one_product(args: Args) -> Built:
+    """Both products of a gated layer as one of torch's, and nothing else."""
+    function = found("torch_products", "matmul")
+    x, weights = concatenated(args)
+    scales = args["scale_x"], args["scale_gate"]
+    return Built(lambda: function(x, weights.mT, *scales))
+
+
+def compiled_at_once(args: Args) -> Built:
+    """A gated layer through ``torch.compile``, with one product for both weights."""
+    import torch
+
+    function = torch.compile(
+        found("torch_products", "swiglu_at_once"), fullgraph=True, dynamic=False
+    )
+    x, weights = concatenated(args)
+    scales = args["scale_x"], args["scale_gate"]
+    return Built(lambda: function(x, weights, *scales), "one product with both weights")
+
+
+#: Tensors that hold a scale.
+SCALES = (
+    "scale_a",
+    "scale_b",
+    "scale_x",
+    "scale_weight",
+    "scale_gate",
+    "scale_up",
+)
+
+
+def product(
+    name: str, split: tuple[str, ...], bare: Bare | None = None, more: tuple[Peer, ...] = ()
+) -> Op:
     """An op that multiplies matrices: torch's own is cuBLAS's."""
     return Op(
         reference=later("torch_products", f"{name}_reference"),
@@ -148,8 +196,9 @@ def product(name: str, split: tuple[str, ...], bare: Callable[[Args], Built] | N
         peers=(
             eager("torch_products", name),
             compiled("torch_products", name),
+            *more,
         ),
-        draw={scale: later("torch_products", "one") for scale in ("scale_a", "scale_b", "scale_x", "scale_weight")},
+        draw={scale: later("torch_products", "one") for scale in SCALES},
         bare=bare,
     )
 
@@ -169,5 +218,11 @@ OPS: dict[str, Op] = {
     "layer_norm": row_op("layer_norm"),
     "rms_norm": row_op("rms_norm"),
     "matmul": product("matmul", ("a",)),
-    "linear": product("linear", ("x", "residual"), our_product),
+    "linear": product("linear", ("x", "residual"), Bare("warpline", our_product)),
+    "swiglu": product(
+        "swiglu",
+        ("x",),
+        Bare("torch", one_product),
+        (Peer("torch.compile, one mm", COMPILED, compiled_at_once),),
+    ),
 }

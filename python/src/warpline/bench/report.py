@@ -164,7 +164,7 @@ def _problems(run: Run) -> list[str]:
         "Under each peer: its time / ours, so above 1 ours is faster; * marks the fastest peer.",
         "Of copy: against a device copy that moves as many bytes in the same rounds. Spread: how",
         "far two entries of ours lay apart.",
-        *["Of bare: against our own product alone, in the same rounds."][: len(bare)],
+        *["Of bare: against the product alone, in the same rounds."][: len(bare)],
     ]
 
 
@@ -239,10 +239,13 @@ def _means(run: Run) -> list[str]:
         f"Against the best peer: {summary.wins} won, {summary.losses} lost; "
         f"{summary.within_spread} of these by no more than the spread."
     )
-    shares = [one.share(one.ours, BARE) for one in run.problems]
-    mean = geomean([share for share in shares if share is not None])
-    if mean is not None:
-        lines.append(f"Against our own product alone: {mean:.3f} in the geometric mean.")
+    shares: dict[str, list[float]] = {}
+    for one in run.problems:
+        bare, share = one.of_kind(BARE), one.share(one.ours, BARE)
+        if bare is not None and share is not None:
+            shares.setdefault(f"{one.op} against {bare.name}", []).append(share)
+    for name, of in shares.items():
+        lines.append(f"The product alone, {name}: {geomean(of):.3f} in the geometric mean.")
     if summary.spread_median is not None and summary.spread_worst is not None:
         lines.append(
             f"Spread of ours against itself: median {100 * summary.spread_median:.2f} %, "

@@ -20,6 +20,7 @@ ACTIVATIONS = {
     "gelu-erf": functional.gelu,
     "gelu-tanh": lambda x: functional.gelu(x, approximate="tanh"),
     "silu": functional.silu,
+    "sigmoid": torch.sigmoid,
 }
 
 
@@ -66,6 +67,29 @@ def linear(
     return y if residual is None else y + residual
 
 
+def swiglu(
+    x: Tensor,
+    w_gate: Tensor,
+    w_up: Tensor,
+    scale_x: Tensor | None = None,
+    scale_gate: Tensor | None = None,
+    scale_up: Tensor | None = None,
+    out_dtype: str | None = None,
+    batch_invariant: bool = False,
+) -> Tensor:
+    """A gated layer, as models write it: two products."""
+    gate = matmul(x, w_gate.mT, scale_x, scale_gate, out_dtype)
+    return functional.silu(gate) * matmul(x, w_up.mT, scale_x, scale_up, out_dtype)
+
+
+def swiglu_at_once(
+    x: Tensor, weights: Tensor, scale_x: Tensor | None = None, scale: Tensor | None = None
+) -> Tensor:
+    """The same with both weights in one tensor, and one product."""
+    gate, up = matmul(x, weights.mT, scale_x, scale).chunk(2, -1)
+    return functional.silu(gate) * up
+
+
 def _product(a: Tensor, b: Tensor, *scales: Tensor | None) -> Tensor:
     y = a @ b
     for scale in scales:
@@ -83,6 +107,21 @@ def matmul_reference(
 ) -> Tensor:
     """a · b, in the precision of the inputs."""
     return _product(a, b, scale_a, scale_b)
+
+
+def swiglu_reference(
+    x: Tensor,
+    w_gate: Tensor,
+    w_up: Tensor,
+    scale_x: Tensor | None = None,
+    scale_gate: Tensor | None = None,
+    scale_up: Tensor | None = None,
+    out_dtype: Any = None,
+    batch_invariant: bool = False,
+) -> Tensor:
+    """A gated layer, in the precision of the inputs."""
+    gate = _product(x, w_gate.mT, scale_x, scale_gate)
+    return functional.silu(gate) * _product(x, w_up.mT, scale_x, scale_up)
 
 
 def linear_reference(
