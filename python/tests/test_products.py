@@ -48,7 +48,7 @@ def test_a_product_takes_b_dense_along_either_dimension_and_batches() -> None:
     assert rows.shape == (2, 6, 16) and near(rows[1], 2 * want)
 
 
-@pytest.mark.parametrize("activation", ["none", "relu", "gelu-erf", "gelu-tanh", "silu"])
+@pytest.mark.parametrize("activation", ["none", "relu", "gelu-erf", "gelu-tanh", "silu", "sigmoid"])
 def test_a_layer_adds_bias_and_residual_around_its_activation(activation: str) -> None:
     functions = {
         "none": lambda x: x,
@@ -56,6 +56,7 @@ def test_a_layer_adds_bias_and_residual_around_its_activation(activation: str) -
         "gelu-erf": lambda x: x * 0.5 * (1 + np.vectorize(math.erf)(x / math.sqrt(2))),
         "gelu-tanh": lambda x: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
         "silu": lambda x: x / (1 + np.exp(-x)),
+        "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
     }
     x, weight = factors(np.float16, 7, 16, 16)
     bias, residual = np.linspace(-2, 2, 16).astype(np.float16), np.ones((7, 16), np.float16)

@@ -29,6 +29,8 @@ from ._tools import check as check
 from ._tools import devices as devices
 from ._tools import emit as emit
 from ._tools import families as families
+from ._weights import pack_weights as pack_weights
+from ._weights import unpack_weights as unpack_weights
 
 __version__: str
 

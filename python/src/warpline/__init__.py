@@ -14,6 +14,7 @@ from . import _when_imported, _warpline
 from ._errors import DeviceError, Error, InputError, RefusedError
 from ._functions import FUNCTIONS
 from ._tools import check, devices, emit, families
+from ._weights import pack_weights, unpack_weights
 
 __version__: str = _warpline.build_info()["version"]
 
@@ -29,6 +30,8 @@ __all__ = [
     "devices",
     "emit",
     "families",
+    "pack_weights",
+    "unpack_weights",
 ]
 
 

@@ -36,7 +36,7 @@ class Output:
 
     name: str
     #: Its sides, outermost first: ``{"all": "x"}``, ``{"leading": "x"}``, ``{"at": ["x", 0]}``,
-    #: ``{"last": "x"}``.
+    #: ``{"last": "x"}``, ``{"shared": ["x", 0, "y"]}``: half of that side where y is not given.
     sides: tuple[dict[str, Any], ...]
     #: The parameter whose element type it has.
     dtype_of: str
@@ -74,6 +74,9 @@ class Output:
                     sides.append(shape_of[name][i])
                 case {"last": name}:
                     sides.append(shape_of[name][-1])
+                case {"shared": [name, i, other]}:
+                    side = shape_of[name][i]
+                    sides.append(side if shape_of.get(other) is not None else side // 2)
         return tuple(sides)
 
 

@@ -35,6 +35,40 @@ def close(test, ours, exact, more=0.0):
     test.assertLessEqual(error, (small + 2.0**-16 + more) * size)
 
 
+class Gated(unittest.TestCase):
+    """Gated layers: values, how weights lie, compiled and captured."""
+
+    def test_values_and_layouts(self):
+        for m, n, k in [(1, 8, 8), (127, 136, 72), (20, 264, 128), *SHAPES[3:]]:
+            for dtype in HALVES:
+                with self.subTest(shape=(m, n, k), dtype=dtype):
+                    x, gate, up = (draw(r, k, dtype=dtype) for r in (m, n, n))
+                    exact = F.silu(x.double() @ gate.double().T) * (x.double() @ up.double().T)
+                    y = warpline.swiglu(x, gate, up)
+                    self.assertEqual(y.dtype, dtype)
+                    close(self, y, exact)
+                    for weights in ("concatenated", "interleaved"):
+                        packed = warpline.pack_weights(gate, up, weights)
+                        self.assertTrue(torch.equal(warpline.dual_gemm(x, packed, weights=weights), y))
+
+    def test_compiled_and_captured(self):
+        x, gate, up = (draw(r, 64, dtype=torch.bfloat16) for r in (32, 40, 40))
+        y = warpline.swiglu(x, gate, up)
+        fake = torch.ops.warpline.swiglu(*(t.to("meta") for t in (x, gate, up)))
+        self.assertEqual((fake.shape, fake.dtype), (y.shape, y.dtype))
+        packed = warpline.pack_weights(gate, up)
+        fake = torch.ops.warpline.dual_gemm(x.to("meta"), packed.to("meta"))
+        self.assertEqual((fake.shape, fake.dtype), (y.shape, y.dtype))
+        if not GPU:
+            return
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            again = warpline.swiglu(x, gate, up)
+        x.copy_(draw(32, 64, dtype=torch.bfloat16))
+        graph.replay()
+        self.assertTrue(torch.equal(again, warpline.swiglu(x, gate, up)))
+
+
 class Products(unittest.TestCase):
     """Values, layouts, batches."""
 

@@ -17,12 +17,12 @@
 
 use std::fmt::Debug;
 
-/// An order of K, repeated every 16.
+/// An order of K, repeated after as many as it has.
 pub trait KOrder: Copy + Debug + 'static {
     /// Its name.
     const NAME: &'static str;
     /// The k at each position.
-    const K: [u8; 16];
+    const K: &'static [u8];
 }
 
 /// K as it is.
@@ -39,17 +39,39 @@ pub struct Quads;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pairs;
 
+/// What a 16-bit operand holds whose lanes took 16 neighbours of 64 each, as
+/// words of eight nibbles, and of a word the nibbles i and i + 4 as a pair:
+/// position 8p + 2t + j, where p is the pair of 8, is k = 16t + 8(p / 4) + p % 4 + 4j.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Nibbles;
+
+impl KOrder for Nibbles {
+    const NAME: &'static str = "nibbles";
+    const K: &'static [u8] = &NIBBLES;
+}
+
+const NIBBLES: [u8; 64] = {
+    let mut order = [0; 64];
+    let mut position = 0;
+    while position < 64 {
+        let (pair, lane, j) = (position / 8, position % 8 / 2, position % 2);
+        order[position] = (16 * lane + pair / 4 * 8 + pair % 4 + 4 * j) as u8;
+        position += 1;
+    }
+    order
+};
+
 impl KOrder for Natural {
     const NAME: &'static str = "natural";
-    const K: [u8; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
+    const K: &'static [u8] = &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
 }
 impl KOrder for Quads {
     const NAME: &'static str = "quads";
-    const K: [u8; 16] = [0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15];
+    const K: &'static [u8] = &[0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15];
 }
 impl KOrder for Pairs {
     const NAME: &'static str = "pairs";
-    const K: [u8; 16] = [0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15];
+    const K: &'static [u8] = &[0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15];
 }
 
 /// An order of bytes in memory that lanes can take word by word into a 16-bit operand.
@@ -67,6 +89,16 @@ impl ByWords for Pairs {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nibbles_are_all_there_and_each_lane_has_its_16() {
+        let mut seen = [false; 64];
+        for (position, &k) in Nibbles::K.iter().enumerate() {
+            assert_eq!(usize::from(k) / 16, position % 8 / 2, "position {position}");
+            seen[usize::from(k)] = true;
+        }
+        assert!(seen.iter().all(|&x| x));
+    }
 
     /// Where lane `t`'s word `4t + 2h + j` goes in a 16-bit operand.
     fn loaded<A: ByWords>() {

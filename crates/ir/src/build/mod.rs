@@ -59,10 +59,12 @@ pub use divisor::Divisor;
 pub use flow::{Carry, Range, elect, elect_lane, if_, if_else, range, select, steps, while_};
 pub use frag::{Cell, Frag, Team, col_pairs};
 pub use global::{Flags, Global, Index, cache_policy, range_policy};
-pub use korder::{ByWords, KOrder, Natural, Pairs, Quads};
+pub use korder::{ByWords, KOrder, Natural, Nibbles, Pairs, Quads};
 pub use math::*;
 pub use mma::{Fragment, MatrixPair, MatrixWord, Mixes, mma_sync, mma_sync_half};
-pub use operand::{Half, Left, Multiplied, RegBytes, RegOperand, Right, Transposed, Words};
+pub use operand::{
+    Half, Left, Multiplied, NibbleGroup, RegBytes, RegNibbles, RegOperand, Right, Transposed, Words,
+};
 pub use order::{DealtTiles, Order, TileAt, Tiles};
 pub use outbox::{Outbox, Stored};
 pub use pack::{Packed, Rounded};
