@@ -82,7 +82,7 @@ def test_scales_multiply_and_come_in_pairs() -> None:
         (lambda a, w: warpline.matmul(a.astype(np.int32), w.T), "a is bf16, f16, e4m3 or e5m2, not i32"),
         (lambda a, w: warpline.matmul(a, w.T, out_dtype="i32"), "what comes out is bf16, f16 or f32, not i32"),
         (lambda a, w: warpline.matmul(a, w.T, out_dtype="half"), "there is no element type 'half'"),
-        (lambda a, w: warpline.linear(a, w, activation="tanh"), 'silu, not "tanh"'),
+        (lambda a, w: warpline.linear(a, w, activation="tanh"), 'sigmoid, not "tanh"'),
         (lambda a, w: warpline.linear(a, w, bias=np.zeros(4, np.float16)), r"bias is f16 \[8\], dense, as a row of y"),
         (lambda a, w: warpline.linear(a, w, residual=np.zeros((3, 8), np.float16)), r"residual is as y, f16 \[2, 8\]"),
         (lambda a, w: warpline.matmul(a[:, ::2], w.T[:8]), "the last dimension of a is dense, and its stride here is 2"),

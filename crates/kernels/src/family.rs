@@ -92,6 +92,10 @@ pub trait Family: Send + Sync + 'static {
     fn reduced(problem: &Self::Problem) -> Option<Self::Problem> {
         Self::period(problem).map(|period| period.problem)
     }
+    /// Can its first op ask for a problem? What is measured through ops is.
+    fn has_op(_: &Self::Problem) -> bool {
+        true
+    }
     /// More of the test table, which the simulator has no time for.
     fn large_cases() -> Vec<Case<Self::Problem, Self::Choice>> {
         Vec::new()
@@ -442,7 +446,8 @@ impl<F: Family> AnyFamily for F {
                 work: Box::new(work),
             })
         };
-        F::bench().into_iter().map(call).collect()
+        let asked = F::bench().into_iter().filter(|(_, p)| F::has_op(p));
+        asked.map(call).collect()
     }
 }
 

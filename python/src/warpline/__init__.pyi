@@ -9,6 +9,8 @@ from ._tools import check as check
 from ._tools import devices as devices
 from ._tools import emit as emit
 from ._tools import families as families
+from ._weights import pack_weights as pack_weights
+from ._weights import unpack_weights as unpack_weights
 
 __version__: str
 
@@ -23,15 +25,53 @@ __all__ = [
     "add",
     "check",
     "devices",
+    "dual_gemm",
     "emit",
     "families",
     "layer_norm",
     "linear",
     "matmul",
+    "pack_weights",
     "rms_norm",
     "softmax",
+    "swiglu",
+    "unpack_weights",
 ]
 
+def swiglu(
+    x: _A,
+    w_gate: _A,
+    w_up: _A,
+    scale_x: _A | None = None,
+    scale_gate: _A | None = None,
+    scale_up: _A | None = None,
+    out_dtype: Any = None,
+    batch_invariant: bool = False,
+    *,
+    out: _A | None = None,
+    simulate: bool = False,
+    stream: int | None = None,
+    tune: bool = False,
+    deterministic: bool | None = None,
+) -> _A: ...
+def dual_gemm(
+    x: _A,
+    w_gate: _A,
+    w_up: _A | None = None,
+    gate: str = 'silu',
+    weights: str = 'concatenated',
+    scale_x: _A | None = None,
+    scale_gate: _A | None = None,
+    scale_up: _A | None = None,
+    out_dtype: Any = None,
+    batch_invariant: bool = False,
+    *,
+    out: _A | None = None,
+    simulate: bool = False,
+    stream: int | None = None,
+    tune: bool = False,
+    deterministic: bool | None = None,
+) -> _A: ...
 def add(
     a: _A,
     b: _A,

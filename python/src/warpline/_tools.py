@@ -48,6 +48,6 @@ def families() -> list[dict[str, Any]]:
 
     Example:
         >>> [f["name"] for f in warpline.families()][:2]
-        ['vector-add', 'softmax']
+        ['dual-gemm', 'vector-add']
     """
     return json.loads(_warpline.families())

@@ -10,7 +10,7 @@ use warpline_ir::{Bf16x2, E4m3, E4m3x4, E5m2, E5m2x4, Element, F16x2, Kernel, Tf
 #[derive(Clone, Copy, Debug)]
 enum Lies {
     /// Row by row, K in an order.
-    Rows([u8; 16]),
+    Rows(&'static [u8]),
     /// K is the row.
     Turned,
 }
@@ -30,7 +30,8 @@ impl Lies {
     fn lay(self, x: &[f32], k: usize) -> Vec<f32> {
         match self {
             Lies::Rows(order) => {
-                let at = |i: usize| i / 16 * 16 + usize::from(order[i % 16]);
+                let n = order.len();
+                let at = |i: usize| i / n * n + usize::from(order[i % n]);
                 (0..x.len()).map(|i| x[at(i)]).collect()
             }
             Lies::Turned => {

@@ -76,7 +76,7 @@ mod tests {
 
     fn divided(x: u32, by: u32) -> u32 {
         let word = Divisor::word(by);
-        (u64::from(x) * (word & 0xffff_ffff) >> (word >> 32)) as u32
+        ((u64::from(x) * (word & 0xffff_ffff)) >> (word >> 32)) as u32
     }
 
     #[test]

@@ -382,6 +382,22 @@ impl RegNibbles {
     }
 }
 
+impl Carry for RegNibbles {
+    type Vars = (u32, u32, Vec<Var<u32>>);
+    #[track_caller]
+    fn open(self) -> Self::Vars {
+        (self.m, self.k, self.words.open())
+    }
+    #[track_caller]
+    fn load(vars: &Self::Vars) -> Self {
+        Self::new(vars.0, vars.1, Carry::load(&vars.2))
+    }
+    #[track_caller]
+    fn store(vars: &Self::Vars, value: Self) {
+        Carry::store(&vars.2, value.words);
+    }
+}
+
 /// Refuses what is not made of blocks of 64 × `step`.
 #[track_caller]
 fn whole(what: &str, m: u32, k: u32, step: u32) -> bool {

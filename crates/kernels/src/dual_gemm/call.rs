@@ -7,7 +7,8 @@ use crate::gemm;
 use crate::gemm::call::{
     INVARIANT, TYPE, activation, choice, extents, factor, lies, plain, rows, scaled,
 };
-use crate::gemm::{Activation, Layout};
+use crate::gemm::{Activation, Factor, Layout};
+use crate::nvfp4::ScaleLayout;
 use crate::op::{Call, Op, Output, Param, Side, Signature, TensorView, Value};
 use crate::weights::Weights;
 use clap::ValueEnum;
@@ -56,7 +57,7 @@ pub(super) fn swiglu() -> Op<DualGemm> {
             Ok((problem, choice(call)))
         },
         args: |p| {
-            let weight = TensorView::dense(p.dtype.other(), &[p.n.into(), p.k.into()], 0);
+            let weight = TensorView::dense(factor_of(p).other(), &[p.n.into(), p.k.into()], 0);
             let mut all = vec![x(p), weight.clone().into(), weight.into()];
             all.extend(ends(p));
             all
@@ -112,7 +113,7 @@ pub(super) fn dual_gemm() -> Op<DualGemm> {
         },
         args: |p| {
             let (n, k) = (u64::from(p.n), u64::from(p.k));
-            let dense = |rows: u64| TensorView::dense(p.dtype.other(), &[rows, k], 0);
+            let dense = |rows: u64| TensorView::dense(factor_of(p).other(), &[rows, k], 0);
             let word = |value: Option<clap::builder::PossibleValue>| {
                 Value::Text(value.map_or(String::new(), |w| w.get_name().into()))
             };
@@ -136,7 +137,12 @@ pub(super) fn dual_gemm() -> Op<DualGemm> {
 }
 
 fn x(p: &Problem) -> Value {
-    TensorView::dense(p.dtype.dtype(), &[p.m.into(), p.k.into()], 0).into()
+    TensorView::dense(factor_of(p).dtype(), &[p.m.into(), p.k.into()], 0).into()
+}
+
+/// The type of what these ops take.
+fn factor_of(p: &Problem) -> Factor {
+    p.dtype.factor().unwrap_or(Factor::Bf16)
 }
 
 /// The scales, the type of what comes out, and whether sums are never split.
@@ -196,7 +202,8 @@ fn asked(call: &Call<'_>, gate: Activation, weights: Weights) -> Result<Problem,
         m: p.m,
         n: p.n,
         k: p.k,
-        dtype,
+        dtype: dtype.into(),
+        scale_layout: ScaleLayout::default(),
         out: p.out,
         gate,
         weights,

@@ -7,18 +7,21 @@
 //! | where | what |
 //! |---|---|
 //! | [`problem`] | what is asked: extents, types, how the weights lie |
+//! | `nvfp4` | the program where everything is NVFP4, which tensor cores here do not take |
 //! | `call` | the ops: from a call to a problem |
 //! | `table` | the test table |
 
 mod call;
+mod nvfp4;
 pub mod problem;
 mod table;
 
-pub use problem::Problem;
+pub use problem::{Operands, Problem};
 
 use crate::error::FamilyError;
 use crate::family::{Case, Cost, Family, Period, Place};
 use crate::gemm::{Choice, Config, Factor, Gemm};
+use crate::nvfp4::ScaleLayout;
 use crate::op::Op;
 use crate::plan::Plan;
 use crate::tensor::{HostTensor, TensorSpec};
@@ -38,6 +41,15 @@ const SHAPES: [[u32; 3]; 5] = [
     [8192, 28672, 8192],
 ];
 
+/// The shapes that it is measured at in NVFP4; the last is a step of decoding.
+const FOUR_BITS: [[u32; 3]; 5] = [
+    [256, 4096, 7168],
+    [512, 4096, 7168],
+    [256, 3072, 4096],
+    [512, 3072, 7168],
+    [16, 4096, 7168],
+];
+
 impl Family for DualGemm {
     type Problem = Problem;
     type Choice = Choice;
@@ -54,27 +66,42 @@ impl Family for DualGemm {
     }
 
     fn check(p: &Problem) -> Result<(), FamilyError> {
-        Gemm::check(&p.product())
+        match p.product() {
+            Some(product) => Gemm::check(&product),
+            None => nvfp4::check(p),
+        }
     }
 
     fn config(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
-        Gemm::config(&p.product(), choice, target)
+        match p.product() {
+            Some(product) => Gemm::config(&product, choice, target),
+            None => nvfp4::config(p, choice, target),
+        }
     }
 
     fn candidates(p: &Problem, target: &Target) -> Vec<Config> {
-        Gemm::candidates(&p.product(), target)
+        match p.product() {
+            Some(product) => Gemm::candidates(&product, target),
+            None => nvfp4::candidates(p, target),
+        }
     }
 
     fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, FamilyError> {
-        Gemm::plan(&p.product(), c, target)
+        match p.product() {
+            Some(product) => Gemm::plan(&product, c, target),
+            None => nvfp4::plan(p, c),
+        }
     }
 
     fn class(p: &Problem) -> serde_json::Value {
-        Gemm::class(&p.product())
+        match p.product() {
+            Some(product) => Gemm::class(&product),
+            None => nvfp4::class(p),
+        }
     }
 
     fn bucket(p: &Problem) -> Bucket {
-        Gemm::bucket(&p.product())
+        Gemm::bucket(&p.product_of(p.dtype.factor().unwrap_or(Factor::F16)))
     }
 
     fn fit(
@@ -83,27 +110,42 @@ impl Family for DualGemm {
         config: &Config,
         target: &Target,
     ) -> Result<Config, FamilyError> {
-        Gemm::fit(&p.product(), choice, config, target)
+        match p.product() {
+            Some(product) => Gemm::fit(&product, choice, config, target),
+            None => nvfp4::fit(p, choice, config, target),
+        }
     }
 
     fn estimate(p: &Problem, c: &Config, target: &Target) -> Option<f64> {
-        Gemm::estimate(&p.product(), c, target)
+        match p.product() {
+            Some(product) => Gemm::estimate(&product, c, target),
+            None => nvfp4::estimate(p, c, target),
+        }
     }
 
     fn cost(p: &Problem) -> Cost {
-        Gemm::cost(&p.product())
+        match p.product() {
+            Some(product) => Gemm::cost(&product),
+            None => nvfp4::cost(p),
+        }
     }
 
     fn inputs(p: &Problem, seed: u64) -> Vec<HostTensor> {
-        Gemm::inputs(&p.product(), seed)
+        match p.product() {
+            Some(product) => Gemm::inputs(&product, seed),
+            None => nvfp4::inputs(p, seed),
+        }
     }
 
     fn outputs(p: &Problem) -> Vec<TensorSpec> {
-        Gemm::outputs(&p.product())
+        Gemm::outputs(&p.product_of(p.dtype.factor().unwrap_or(Factor::F16)))
     }
 
     fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
-        Gemm::reference(&p.product(), inputs)
+        match p.product() {
+            Some(product) => Gemm::reference(&product, inputs),
+            None => nvfp4::reference(p, inputs),
+        }
     }
 
     fn cases() -> Vec<Case<Problem, Choice>> {
@@ -116,24 +158,41 @@ impl Family for DualGemm {
 
     fn bench() -> Vec<(&'static str, Problem)> {
         let eight = Problem {
-            dtype: Factor::E4m3,
+            dtype: Operands::E4m3,
             scales: true,
             ..Problem::new(4096, 14336, 4096)
         };
         let wide = SHAPES.map(|[m, n, k]| ("swiglu", Problem::new(m, n, k)));
-        wide.into_iter().chain([("swiglu", eight)]).collect()
+        let four = FOUR_BITS.map(|[m, n, k]| {
+            let problem = Problem {
+                dtype: Operands::Nvfp4,
+                scale_layout: ScaleLayout::Block,
+                ..Problem::new(m, n, k)
+            };
+            ("nvfp4", problem)
+        });
+        (wide.into_iter().chain([("swiglu", eight)]))
+            .chain(four)
+            .collect()
     }
 
     fn ops() -> Vec<Op<Self>> {
         vec![call::swiglu(), call::dual_gemm()]
     }
 
+    fn has_op(p: &Problem) -> bool {
+        p.product().is_some()
+    }
+
     fn reduced(p: &Problem) -> Option<Problem> {
-        Gemm::reduced(&p.product()).map(|small| p.of(small))
+        match p.product() {
+            Some(product) => Gemm::reduced(&product).map(|small| p.of(small)),
+            None => nvfp4::reduced(p),
+        }
     }
 
     fn period(p: &Problem) -> Option<Period<Problem>> {
-        let Period { problem, inputs } = Gemm::period(&p.product())?;
+        let Period { problem, inputs } = Gemm::period(&p.product()?)?;
         let problem = p.of(problem);
         Some(Period { problem, inputs })
     }

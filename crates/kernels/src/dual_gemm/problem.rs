@@ -3,8 +3,9 @@
 use crate::float::Float;
 use crate::gemm;
 use crate::gemm::{Activation, Factor};
+use crate::nvfp4::ScaleLayout;
 use crate::weights::Weights;
-use clap::{ArgAction, Args};
+use clap::{ArgAction, Args, ValueEnum};
 use serde::Serialize;
 
 /// What is asked: `C[M, N] = gate(A[M, K] · B₁[N, K]ᵀ) ∘ (A · B₂[N, K]ᵀ)`, both
@@ -22,8 +23,12 @@ pub struct Problem {
     pub k: u32,
     /// Element type of A and the weights (e5m2: of A, with weights in e4m3)
     #[arg(long)]
-    pub dtype: Factor,
-    /// Element type of C; that of A where not given, bf16 for fp8
+    pub dtype: Operands,
+    /// How the scales of nvfp4 lie
+    #[arg(long)]
+    #[serde(skip_serializing_if = "is_default")]
+    pub scale_layout: ScaleLayout,
+    /// Element type of C; that of A where not given, bf16 for fp8, f16 for nvfp4
     #[arg(long)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub out: Option<Float>,
@@ -57,6 +62,50 @@ pub struct Problem {
     pub c_stride: Option<u64>,
 }
 
+/// The element type of what is multiplied.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Operands {
+    /// bfloat16
+    Bf16,
+    /// IEEE binary16
+    #[value(alias = "fp16")]
+    F16,
+    /// 8 bits, 4 of them exponent
+    E4m3,
+    /// 8 bits, 5 of them exponent
+    E5m2,
+    /// 4 bits (e2m1), with a scale in e4m3 for every 16 along K
+    Nvfp4,
+}
+
+impl Operands {
+    /// Every one.
+    pub const ALL: [Self; 5] = [Self::Bf16, Self::F16, Self::E4m3, Self::E5m2, Self::Nvfp4];
+
+    /// As a factor that tensor cores take as it is, if they do.
+    pub fn factor(self) -> Option<Factor> {
+        match self {
+            Operands::Bf16 => Some(Factor::Bf16),
+            Operands::F16 => Some(Factor::F16),
+            Operands::E4m3 => Some(Factor::E4m3),
+            Operands::E5m2 => Some(Factor::E5m2),
+            Operands::Nvfp4 => None,
+        }
+    }
+}
+
+impl From<Factor> for Operands {
+    fn from(factor: Factor) -> Self {
+        match factor {
+            Factor::Bf16 => Operands::Bf16,
+            Factor::F16 => Operands::F16,
+            Factor::E4m3 => Operands::E4m3,
+            Factor::E5m2 => Operands::E5m2,
+        }
+    }
+}
+
 fn is_default<T: Default + PartialEq>(x: &T) -> bool {
     *x == T::default()
 }
@@ -72,7 +121,8 @@ impl Problem {
             m,
             n,
             k,
-            dtype: Factor::Bf16,
+            dtype: Operands::Bf16,
+            scale_layout: ScaleLayout::Plain,
             out: None,
             gate: Activation::Silu,
             weights: Weights::Apart,
@@ -84,8 +134,13 @@ impl Problem {
         }
     }
 
-    /// As a product with a second factor.
-    pub(super) fn product(&self) -> gemm::Problem {
+    /// As a product with a second factor, of what tensor cores take as it is.
+    pub(super) fn product(&self) -> Option<gemm::Problem> {
+        self.dtype.factor().map(|factor| self.product_of(factor))
+    }
+
+    /// The same of another type.
+    pub(super) fn product_of(&self, factor: Factor) -> gemm::Problem {
         gemm::Problem {
             out: self.out,
             activation: self.gate,
@@ -95,7 +150,7 @@ impl Problem {
             b_stride: self.weight_stride,
             up_stride: self.up_stride,
             c_stride: self.c_stride,
-            ..gemm::Problem::new(self.m, self.n, self.k, self.dtype)
+            ..gemm::Problem::new(self.m, self.n, self.k, factor)
         }
     }
 

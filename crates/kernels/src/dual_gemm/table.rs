@@ -1,10 +1,11 @@
 //! The test tables: small problems that reach every path.
 
-use super::problem::Problem;
+use super::problem::{Operands, Problem};
 use crate::family::Case;
 use crate::float::Float;
 use crate::gemm::table::form;
 use crate::gemm::{Activation, Choice, Cluster, Factor, Form, Order};
+use crate::nvfp4::ScaleLayout;
 use crate::weights::Weights;
 
 type Cases = Vec<Case<Problem, Choice>>;
@@ -64,7 +65,7 @@ pub(super) fn cases() -> Cases {
         }
         add(plain(136, 200, 104), choice.clone());
         let eight = Problem {
-            dtype: Factor::E4m3,
+            dtype: Operands::E4m3,
             scales: true,
             ..plain(130, 136, 208)
         };
@@ -96,7 +97,7 @@ pub(super) fn cases() -> Cases {
     for dtype in Factor::ALL {
         for out in Float::ALL {
             let problem = Problem {
-                dtype,
+                dtype: dtype.into(),
                 out: Some(out),
                 scales: dtype.is_fp8(),
                 ..plain(130, 136, 208)
@@ -184,6 +185,65 @@ pub(super) fn cases() -> Cases {
             ..choice
         };
         add(plain(16, 136, 200), alone);
+    }
+    cases.extend(nvfp4());
+    cases
+}
+
+/// NVFP4: K of 1, S - 1, S, S + 1 and 2 S + 1 steps, edges, both layouts of scales.
+fn nvfp4() -> Cases {
+    let choice = |consumers: u32| Choice {
+        tile_m: Some(16),
+        consumers: Some(consumers),
+        stages: Some(3),
+        ctas: Some(2),
+        ..Choice::default()
+    };
+    let problem = |m, n, k| Problem {
+        dtype: Operands::Nvfp4,
+        ..Problem::new(m, n, k)
+    };
+    let mut cases = Cases::new();
+    let mut add = |problem: Problem, choice: Choice| cases.push(Case { problem, choice });
+    for [m, n, k] in [[1, 8, 32], [7, 24, 64], [70, 136, 160], [130, 264, 96]] {
+        add(problem(m, n, k), Choice::default());
+    }
+    for consumers in [1, 2] {
+        for steps in [1, 2, 3, 4, 7] {
+            let scale_layout = [ScaleLayout::Plain, ScaleLayout::Block][steps as usize % 2];
+            let problem = Problem {
+                scale_layout,
+                scales: steps > 3,
+                gate: Activation::ALL[steps as usize % Activation::ALL.len()],
+                ..problem(40, 200, 64 * steps - 32)
+            };
+            add(problem, choice(consumers));
+        }
+    }
+    for tile_m in [64, 128] {
+        let wide = Choice {
+            tile_m: Some(tile_m),
+            ..choice(2)
+        };
+        let strided = Problem {
+            c_stride: Some(288),
+            ..problem(150, 264, 224)
+        };
+        add(strided, wide);
+    }
+    let dynamic = Choice {
+        order: Some(Order::Dynamic),
+        ..choice(2)
+    };
+    add(problem(40, 264, 96), dynamic);
+    // Sums that CTAs of a cluster split, some with nothing to do.
+    for (split_k, k) in [(2, 64), (2, 448), (4, 128), (4, 608)] {
+        let split = Choice {
+            split_k: Some(split_k),
+            ctas: Some(2 * split_k),
+            ..choice(split_k / 2)
+        };
+        add(problem(24, 264, k), split);
     }
     cases
 }

@@ -215,7 +215,7 @@ impl Config {
     }
 
     /// Rows of C that one consumer works on.
-    pub(super) fn rows(&self) -> u32 {
+    pub(crate) fn rows(&self) -> u32 {
         match self.form {
             Form::PingPong | Form::TwoConsumer => self.sides()[0],
             _ => self.sides()[0] / self.consumers.max(1),
@@ -262,7 +262,7 @@ impl Config {
     }
 
     /// Warpgroups of a CTA.
-    pub(super) fn warpgroups(&self) -> u32 {
+    pub(crate) fn warpgroups(&self) -> u32 {
         self.consumers
             + match self.form {
                 Form::DoubleBuffer => 0,
@@ -352,7 +352,7 @@ impl Config {
     }
 
     /// Rows and columns of C that a cluster works on together.
-    pub(super) fn unit(&self) -> [u32; 2] {
+    pub(crate) fn unit(&self) -> [u32; 2] {
         let twice = |tile: u32, shared: bool| if shared { 2 * tile } else { tile };
         [
             twice(self.tile_m, self.cluster == Cluster::Rows),
@@ -361,7 +361,7 @@ impl Config {
     }
 
     /// Tiles of C, by rows and columns, in whole clusters.
-    pub(super) fn tiles(&self, p: &Problem) -> [u64; 2] {
+    pub(crate) fn tiles(&self, p: &Problem) -> [u64; 2] {
         let over = |extent: u32, unit: u32, tile: u32| {
             u64::from(extent.div_ceil(unit)) * u64::from(unit / tile)
         };
@@ -370,7 +370,7 @@ impl Config {
     }
 
     /// The order, as the builder has it.
-    pub(super) fn order(&self) -> build::Order {
+    pub(crate) fn order(&self) -> build::Order {
         match self.order {
             Order::RowMajor => build::Order::RowMajor,
             Order::Grouped | Order::Dynamic => build::Order::Grouped(self.group),

@@ -53,7 +53,7 @@ impl Activation {
 
     /// In registers.
     #[track_caller]
-    pub(super) fn apply(self, x: Reg<f32>) -> Reg<f32> {
+    pub(crate) fn apply(self, x: Reg<f32>) -> Reg<f32> {
         match self {
             Activation::None => x,
             Activation::Relu => relu(x),
@@ -70,7 +70,7 @@ impl Activation {
     }
 
     /// In float64.
-    pub(super) fn value(self, x: f64) -> f64 {
+    pub(crate) fn value(self, x: f64) -> f64 {
         match self {
             Activation::None => x,
             Activation::Relu if x.is_nan() => x,
@@ -87,7 +87,7 @@ impl Activation {
 
     /// What an error of `e` in the sum `x` comes to, with the errors of the
     /// function itself: a few units of f32, and 1.5·10⁻⁷ of the polynomial.
-    pub(super) fn error(self, x: f64, e: f64) -> f64 {
+    pub(crate) fn error(self, x: f64, e: f64) -> f64 {
         match self {
             Activation::None | Activation::Relu => e,
             Activation::Sigmoid => 0.25 * e + 1e-6,

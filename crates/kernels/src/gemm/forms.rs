@@ -7,7 +7,7 @@ use warpline_ir::build::*;
 use warpline_ir::{BuildErrors, Element, Kernel, Target};
 
 /// The consumers' names.
-const CONSUMERS: [&str; 3] = ["first", "second", "third"];
+pub(crate) const CONSUMERS: [&str; 3] = ["first", "second", "third"];
 
 /// The kernel of a class and a config.
 pub(super) fn build<A: Element, B: Element, T: Out>(
@@ -30,12 +30,12 @@ pub(super) fn build<A: Element, B: Element, T: Out>(
 }
 
 /// Registers that a role asks for; 0 stands for what it has.
-fn registers(n: u32) -> Option<u32> {
+pub(crate) fn registers(n: u32) -> Option<u32> {
     (n > 0).then_some(n)
 }
 
 /// A role of one thread that works: one warp, or a warpgroup where registers are moved.
-fn helper(k: Builder, name: &str, c: &Config) -> RoleDecl {
+pub(crate) fn helper(k: Builder, name: &str, c: &Config) -> RoleDecl {
     let role = k.role(name);
     match registers(c.load_registers) {
         None => role.warps(1),
@@ -44,7 +44,7 @@ fn helper(k: Builder, name: &str, c: &Config) -> RoleDecl {
 }
 
 /// Declares who loads and who computes: whole warpgroups come first.
-fn line_up(c: &Config, load: impl FnOnce(), compute: impl FnOnce()) {
+pub(crate) fn line_up(c: &Config, load: impl FnOnce(), compute: impl FnOnce()) {
     match registers(c.load_registers) {
         Some(_) => {
             load();

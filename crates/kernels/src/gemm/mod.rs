@@ -16,13 +16,13 @@
 pub(crate) mod call;
 pub mod config;
 pub mod epilogue;
-mod forms;
+pub(crate) mod forms;
 mod model;
 mod parts;
 pub mod problem;
-mod reference;
+pub(crate) mod reference;
 pub(crate) mod table;
-mod walk;
+pub(crate) mod walk;
 
 pub use config::{Choice, Cluster, Config, Form, Order};
 pub use epilogue::Activation;

@@ -175,7 +175,7 @@ pub enum Sums {
 
 /// All of a problem that is compiled in.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Class {
+pub(crate) struct Class {
     pub(super) factor: Factor,
     pub(super) out: Float,
     pub(super) layout: Layout,
@@ -188,6 +188,11 @@ pub(super) struct Class {
 }
 
 impl Class {
+    /// The function of each sum.
+    pub(crate) fn activation(&self) -> Activation {
+        self.epilogue.activation
+    }
+
     /// Factors that A is multiplied by.
     pub(super) fn factors(&self) -> u32 {
         1 + u32::from(self.up.is_some())
@@ -307,7 +312,7 @@ impl Problem {
     }
 
     /// All that is compiled in.
-    pub(super) fn class(&self) -> Class {
+    pub(crate) fn class(&self) -> Class {
         Class {
             factor: self.dtype,
             out: self.out(),
@@ -398,13 +403,13 @@ impl Problem {
 
     /// Is B the larger factor, and more than the L2 can keep beside A? Then it
     /// keeps A.
-    pub(super) fn streams_b(&self) -> bool {
+    pub(crate) fn streams_b(&self) -> bool {
         let bytes = self.factor_elements() * self.dtype.dtype().bytes() as f64;
         self.n >= self.m && bytes > L2_BYTES
     }
 
     /// Refuses what no form serves.
-    pub(super) fn check(&self) -> Result<(), FamilyError> {
+    pub(crate) fn check(&self) -> Result<(), FamilyError> {
         let refuse = |text: String| Err(FamilyError::Problem(text));
         for (name, extent) in [("M", self.m), ("N", self.n)] {
             if extent == 0 || extent > MOST {

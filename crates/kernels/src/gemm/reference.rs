@@ -134,7 +134,7 @@ fn gated_rows(p: &Problem, j: usize) -> (usize, usize) {
 }
 
 /// A value with the bound of its rounding.
-fn bounded(out: DType, value: f64, error: f64) -> (f64, f64) {
+pub(crate) fn bounded(out: DType, value: f64, error: f64) -> (f64, f64) {
     match value.is_finite() {
         true => (value, half_ulp(out, value) * 1.01 + error),
         false => (value, 0.0),
@@ -142,7 +142,7 @@ fn bounded(out: DType, value: f64, error: f64) -> (f64, f64) {
 }
 
 /// The sum of products, and of their magnitudes, over eight lanes at a time.
-fn dot(x: &[f64], y: &[f64]) -> (f64, f64) {
+pub(crate) fn dot(x: &[f64], y: &[f64]) -> (f64, f64) {
     const LANES: usize = 8;
     let (mut sums, mut sizes) = ([0.0; LANES], [0.0; LANES]);
     let (xs, ys) = (x.chunks_exact(LANES), y.chunks_exact(LANES));

@@ -6,7 +6,7 @@ use warpline_ir::build::*;
 
 /// The tiles of all products of a batch, as the roles of a CTA walk them.
 #[derive(Clone, Copy)]
-pub(super) struct Walk {
+pub(crate) struct Walk {
     tiles: Tiles,
     count: Reg<u32>,
     cluster: Cluster,
@@ -16,14 +16,14 @@ pub(super) struct Walk {
 
 /// A CTA's tile: its row and column in tiles, and whose product it is.
 #[derive(Clone, Copy)]
-pub(super) struct Seat {
-    pub(super) m: Reg<u32>,
-    pub(super) n: Reg<u32>,
-    pub(super) batch: Option<Reg<u32>>,
+pub(crate) struct Seat {
+    pub(crate) m: Reg<u32>,
+    pub(crate) n: Reg<u32>,
+    pub(crate) batch: Option<Reg<u32>>,
 }
 
 impl Walk {
-    pub(super) fn declare(k: Builder, class: &Class, c: &Config) -> Self {
+    pub(crate) fn declare(k: Builder, class: &Class, c: &Config) -> Self {
         // Counted by the launch: divisions would hold up the first copy.
         let [tall, wide] = ["tall", "wide"].map(|name| k.param::<u32>(name).at_least(1));
         let divisors = ["band", "last"].map(|name| k.divisor(name));
@@ -42,7 +42,7 @@ impl Walk {
     }
 
     /// The tiles in their order, one for each cluster.
-    pub(super) fn tiles(self) -> Tiles {
+    pub(crate) fn tiles(self) -> Tiles {
         self.tiles
     }
 
@@ -79,7 +79,7 @@ impl Walk {
 
     /// As the role that loads, by one thread: runs `body` for each tile.
     #[track_caller]
-    pub(super) fn fetch(self, body: impl FnOnce(Seat)) {
+    pub(crate) fn fetch(self, body: impl FnOnce(Seat)) {
         match self.queue {
             Some(queue) => queue.fetch_each(self.count, |i| body(self.seat(i))),
             None => self.each(body),
@@ -88,7 +88,7 @@ impl Walk {
 
     /// As any other role: runs `body` for each tile.
     #[track_caller]
-    pub(super) fn each(self, body: impl FnOnce(Seat)) {
+    pub(crate) fn each(self, body: impl FnOnce(Seat)) {
         match self.queue {
             Some(queue) => queue.each(self.count, |i| body(self.seat(i))),
             None => self
@@ -99,7 +99,7 @@ impl Walk {
 
     /// Of two roles, those that `who` takes in turn: `skip` runs for the other's.
     #[track_caller]
-    pub(super) fn dealt(self, who: u32, skip: impl FnOnce(), body: impl FnOnce(Seat)) {
+    pub(crate) fn dealt(self, who: u32, skip: impl FnOnce(), body: impl FnOnce(Seat)) {
         let turn = Var::new(0u32);
         self.each(|seat| {
             let now = turn.get();
@@ -110,7 +110,7 @@ impl Walk {
 
     /// The tiles of clusters whose CTAs split the sums of one tile.
     #[track_caller]
-    pub(super) fn split(self, body: impl FnOnce(Seat)) {
+    pub(crate) fn split(self, body: impl FnOnce(Seat)) {
         self.numbers(true).each(|i| body(self.seat(i)));
     }
 }

@@ -311,6 +311,11 @@ mod tests {
         assert_eq!(
             all,
             [
+                "swiglu(Tensor x, Tensor w_gate, Tensor w_up, Tensor? scale_x=None, Tensor? scale_gate=None, \
+                 Tensor? scale_up=None, str? out_dtype=None, bool batch_invariant=False) -> Tensor",
+                "dual_gemm(Tensor x, Tensor w_gate, Tensor? w_up=None, str gate=\"silu\", \
+                 str weights=\"concatenated\", Tensor? scale_x=None, Tensor? scale_gate=None, Tensor? scale_up=None, \
+                 str? out_dtype=None, bool batch_invariant=False) -> Tensor",
                 "add(Tensor a, Tensor b) -> Tensor",
                 "softmax(Tensor x, int dim=-1) -> Tensor",
                 "layer_norm(Tensor x, Tensor? weight=None, Tensor? bias=None, float eps=1e-5) -> Tensor",
@@ -319,11 +324,6 @@ mod tests {
                  bool batch_invariant=False) -> Tensor",
                 "linear(Tensor x, Tensor weight, Tensor? bias=None, str activation=\"none\", Tensor? residual=None, \
                  Tensor? scale_x=None, Tensor? scale_weight=None, str? out_dtype=None, bool batch_invariant=False) -> Tensor",
-                "swiglu(Tensor x, Tensor w_gate, Tensor w_up, Tensor? scale_x=None, Tensor? scale_gate=None, \
-                 Tensor? scale_up=None, str? out_dtype=None, bool batch_invariant=False) -> Tensor",
-                "dual_gemm(Tensor x, Tensor w_gate, Tensor? w_up=None, str gate=\"silu\", \
-                 str weights=\"concatenated\", Tensor? scale_x=None, Tensor? scale_gate=None, Tensor? scale_up=None, \
-                 str? out_dtype=None, bool batch_invariant=False) -> Tensor",
             ]
         );
     }

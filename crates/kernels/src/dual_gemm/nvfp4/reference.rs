@@ -1,0 +1,89 @@
+//! The float64 reference, and the tensors that it is given.
+
+use super::super::problem::Problem;
+use super::specs;
+use crate::gemm::reference::{bounded, dot};
+use crate::numbers::Random;
+use crate::nvfp4::{BLOCK, Quantised};
+use crate::tensor::{HostTensor, UNTOUCHED};
+use warpline_ir::DType;
+
+/// Tensors drawn from a seed: codes of magnitudes up to 1.5, both signs, and
+/// scales from 0 to 1, so that sums of thousands stay inside of f16.
+pub(crate) fn inputs(p: &Problem, seed: u64) -> Vec<HostTensor> {
+    let mut random = Random::new(seed);
+    let draw = |spec: crate::tensor::TensorSpec| match spec.dtype {
+        DType::U8 => {
+            let data = (0..spec.elements()).map(|_| random.bits() as u8 & 0xbb);
+            let data = data.collect();
+            HostTensor { spec, data }
+        }
+        DType::E4m3 => {
+            let len = spec.elements();
+            HostTensor::round(spec, (0..len).map(|_| random.uniform()))
+        }
+        _ => HostTensor::round(spec, [0.5 + random.uniform()]),
+    };
+    specs(p).into_iter().map(draw).collect()
+}
+
+/// The numbers of a tensor, row by row.
+fn values(p: &Problem, codes: &HostTensor, scales: &HostTensor, scale: f64) -> Vec<f64> {
+    let (rows, k) = (codes.spec.shape[0], p.k as usize);
+    let plain = p.scale_layout.to_plain(&scales.data, rows, k);
+    let tensor = Quantised {
+        rows,
+        k,
+        codes: codes.data.clone(),
+        scales: plain.unwrap_or_default(),
+        tensor_scale: 1.0,
+    };
+    let values = tensor.dequantise().unwrap_or_default();
+    values.into_iter().map(|x| x * scale).collect()
+}
+
+/// Every value of C, and its bound.
+///
+/// Of a large product every so many rows are computed and the others may hold
+/// any number; how many is odd, so that all rows of a tile have their turn.
+pub(crate) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
+    let scale = |i: usize| match p.scales {
+        true => inputs[6 + i].values().next().unwrap_or(1.0),
+        false => 1.0,
+    };
+    let [a, gate, up] = [0, 1, 2].map(|i| values(p, &inputs[i], &inputs[3 + i], 1.0));
+    let factors = [scale(0) * scale(1), scale(0) * scale(2)];
+    let [m, n, k] = [p.m, p.n, p.k].map(|x| x as usize);
+    let every = (2 * m * n * k) >> 30 | 1;
+    let stride = p.c_stride.unwrap_or(p.n.into()) as usize;
+    let mut all = Vec::with_capacity(m * stride);
+    // What the tensor cores cut off, as for f16.
+    let unit = 2f64.powi(-20);
+    for i in 0..m {
+        if i % every != 0 {
+            all.extend((0..n).map(|_| (0.0, f64::INFINITY)));
+        } else {
+            let x = &a[i * k..][..k];
+            for j in 0..n {
+                let both = [&gate, &up].map(|w| dot(x, &w[j * k..][..k]));
+                let [(y, e), (z, f)] = [0, 1].map(|i| {
+                    let (sum, size) = both[i];
+                    (
+                        factors[i] * sum,
+                        unit * factors[i].abs() * size + 2f64.powi(-22) * (factors[i] * sum).abs(),
+                    )
+                });
+                let value = p.gate.value(y) * z;
+                let error = p.gate.error(y, e) * (z.abs() + f) + p.gate.value(y).abs() * f;
+                all.push(bounded(
+                    DType::F16,
+                    value,
+                    error + 2f64.powi(-23) * value.abs(),
+                ));
+            }
+        }
+        all.extend((n..stride).map(|_| UNTOUCHED));
+    }
+    debug_assert!(k.is_multiple_of(BLOCK));
+    vec![all]
+}
