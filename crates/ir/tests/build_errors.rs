@@ -460,7 +460,7 @@ fn stores_to_other_shapes() {
     let c = code_with_tile::<bf16>(|tile, mark| {
         let sums = Frag::zeros(64, 8);
         mark.next_line();
-        sums.store_matrix(&tile.slice(0..64, 0..8));
+        sums.store_transposed(&tile.slice(0..8, 0..64));
     });
     assert_eq!(c, "fragment-store");
 }

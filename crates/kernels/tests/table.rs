@@ -25,8 +25,8 @@ fn one_module_serves_every_extent() {
                 c.remove("ctas");
             }
             let key = format!("{class} {config}");
-            for step in work.plan(&TARGET).expect("legal").steps {
-                let hash = step.kernel.hash();
+            for (i, step) in work.plan(&TARGET).expect("legal").steps.iter().enumerate() {
+                let (hash, key) = (step.kernel.hash(), format!("step {i} of {key}"));
                 let known = modules.entry(key.clone()).or_insert_with(|| hash.clone());
                 assert_eq!(*known, hash, "{key}");
             }

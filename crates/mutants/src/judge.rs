@@ -242,7 +242,7 @@ fn count(answers: &[Answer<'_>], survivors: &Survivors) -> Report {
                 row.survived += 1;
                 let why = survivors.why(&found.subject, &found.mutant);
                 found.why = why.map(str::to_owned);
-                stale.retain(|s| s.subject != found.subject || s.mutant != found.mutant);
+                stale.retain(|s| !s.is(&found.subject, &found.mutant));
                 report.survivors.push(found);
             }
         }

@@ -79,27 +79,12 @@ fn consumer(k: Builder, line: &Line<'_>, i: u32, turn: Option<Turn>) {
             let output = seat.n * c.tile_n + i * c.rows();
             let (lane, first) = (lane.of(output), line.first());
             let acc = Acc::new(2 * c.rows(), c.tile_m);
-            let multiply = |codes: Codes, next: &mut dyn FnMut()| {
-                let (operand, x) = (lane.decode(codes), line.x_ring.wait());
-                let products = || acc.mma(&operand, &x.in_order::<Nibbles>());
-                match turn {
-                    Some(turn) => turn.hold(products),
-                    None => products(),
-                }
-                next();
-                acc.wait();
-                x.release();
-            };
             let codes = line.codes(i, lane, first);
             let last = steps(line.share - 1).fold(codes, |step, codes| {
-                let mut next = None;
-                // Beside the products of this step.
-                multiply(codes, &mut || {
-                    next = Some(line.codes(i, lane, first + step + 1))
-                });
-                next.unwrap_or_else(|| line.codes(i, lane, first))
+                let next = || line.codes(i, lane, first + step + 1);
+                line.multiply(&acc, &lane.decode(codes), turn, next)
             });
-            multiply(last, &mut || ());
+            line.multiply(&acc, &lane.decode(last), turn, || ());
             let sums = acc.finish();
             summed(&handed, sums, |sums| {
                 let at = [output, seat.m * c.tile_m];
@@ -302,6 +287,27 @@ impl<'a> Line<'a> {
         });
         slot.release();
         (codes, scales.to_vec())
+    }
+
+    /// Multiplies a step's weights with A; beside the products, `f` runs.
+    #[track_caller]
+    fn multiply<R>(
+        &self,
+        acc: &Acc,
+        weights: &RegOperand<f16, Nibbles>,
+        turn: Option<Turn>,
+        f: impl FnOnce() -> R,
+    ) -> R {
+        let x = self.x_ring.wait();
+        let products = || acc.mma(weights, &x.in_order::<Nibbles>());
+        match turn {
+            Some(turn) => turn.hold(products),
+            None => products(),
+        }
+        let beside = f();
+        acc.wait();
+        x.release();
+        beside
     }
 
     /// What multiplies the sums of each weight, once for a role.
