@@ -4,7 +4,7 @@ use warpline::kernels::vector_add::{Choice, Float, Form, Problem, VectorAdd};
 use warpline::kernels::{Work, registry};
 use warpline::{Device, Phase, RunOptions, Timing, run};
 
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::{Arc, Mutex};
 
 fn work(n: u64, form: Form) -> Work<VectorAdd> {
@@ -26,29 +26,43 @@ fn every_case_of_every_family_is_right_under_every_timing() {
     let seeds = if full { 50 } else { 1 };
     let mut runs = vec![(Timing::Eager, 7), (Timing::Late, 7)];
     runs.extend((0..seeds).map(|seed| (Timing::Random, seed)));
+    let mut all = Vec::new();
     for family in registry() {
         let cases = family.cases(&device.target());
-        // Of a long table every other case, without all of it.
-        let step = if full || cases.len() < 60 { 1 } else { 2 };
-        for case in cases.into_iter().step_by(step) {
+        // Of a long table every so many cases, without all of it.
+        let step = if full { 1 } else { cases.len().div_ceil(50) };
+        all.extend(
+            cases
+                .into_iter()
+                .step_by(step)
+                .map(|case| (family.name(), case)),
+        );
+    }
+    let next = Mutex::new(all.into_iter());
+    let each = || {
+        loop {
+            let taken = next.lock().unwrap().next();
+            let Some((family, case)) = taken else { break };
             let work = case.unwrap();
             for &(timing, seed) in &runs {
                 let mut options = RunOptions::default();
                 options.timing = timing;
                 options.seed = seed;
-                let what = format!(
-                    "{} {} {} {timing}, seed {seed}",
-                    family.name(),
-                    work.problem(),
-                    work.config()
-                );
+                let (problem, config) = (work.problem(), work.config());
+                let what = format!("{family} {problem} {config} {timing}, seed {seed}");
                 match run(work.as_ref(), &device, &options) {
                     Ok(outcome) => assert!(outcome.passed(), "{what}: {:?}", outcome.outputs),
                     Err(e) => panic!("{what}: {e}"),
                 }
             }
         }
-    }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    std::thread::scope(|scope| {
+        (0..threads).for_each(|_| {
+            scope.spawn(each);
+        });
+    });
 }
 
 #[test]
