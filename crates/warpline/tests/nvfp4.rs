@@ -1,55 +1,14 @@
 //! NVFP4 through the kernels: every code with every scale, exactly.
 
-use serde_json::Value;
 use warpline::kernels::dual_gemm::{DualGemm, Operands, Problem};
 use warpline::kernels::gemm::{Activation, Choice};
 use warpline::kernels::nvfp4::{ScaleLayout, codes, products};
-use warpline::kernels::{AnyWork, Cost, FamilyError, HostTensor, Plan, TensorSpec, Work};
+use warpline::kernels::{AnyWork, Given, HostTensor, Work};
 use warpline::{Device, RunOptions, run};
-use warpline_ir::Target;
 
 /// The code and the scale of 1.
 const ONE: u8 = 2;
 const SCALE: u8 = 0x38;
-
-/// Work on inputs that a test gives, with what must come out.
-struct Given {
-    work: Work<DualGemm>,
-    data: Vec<Vec<u8>>,
-    exact: Vec<f64>,
-}
-
-impl AnyWork for Given {
-    fn family(&self) -> &'static str {
-        self.work.family()
-    }
-    fn problem(&self) -> Value {
-        self.work.problem()
-    }
-    fn config(&self) -> Value {
-        self.work.config()
-    }
-    fn plan(&self, target: &Target) -> Result<Plan, FamilyError> {
-        self.work.plan(target)
-    }
-    fn cost(&self) -> Cost {
-        self.work.cost()
-    }
-    fn inputs(&self, seed: u64) -> Vec<HostTensor> {
-        let specs = self.work.inputs(seed).into_iter().map(|t| t.spec);
-        let tensor = |(spec, data): (TensorSpec, &Vec<u8>)| HostTensor {
-            spec,
-            data: data.clone(),
-        };
-        specs.zip(&self.data).map(tensor).collect()
-    }
-    fn outputs(&self) -> Vec<TensorSpec> {
-        self.work.outputs()
-    }
-    fn reference(&self, _: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
-        vec![self.exact.iter().map(|&x| (x, 0.0)).collect()]
-    }
-}
 
 /// Codes of rows of 32, by row and place, packed.
 fn packed(rows: usize, code: impl Fn(usize, usize) -> u8) -> Vec<u8> {
@@ -85,11 +44,12 @@ fn holds(
                     .arrange(&plain, rows, 32)
                     .unwrap_or_else(|e| panic!("{e}"))
             });
-            let work = Given {
-                work: work.unwrap_or_else(|e| panic!("{e}")),
-                data: data.clone().into_iter().chain(scales).collect(),
-                exact: (0..m * n).map(|i| exact(i / n, i % n)).collect(),
-            };
+            let work = work.unwrap_or_else(|e| panic!("{e}"));
+            let specs = work.inputs(0).into_iter().map(|t| t.spec);
+            let tensors = specs.zip(data.clone().into_iter().chain(scales));
+            let inputs = tensors.map(|(spec, data)| HostTensor { spec, data });
+            let exact = (0..m * n).map(|i| (exact(i / n, i % n), 0.0)).collect();
+            let work = Given::new(work, inputs.collect()).answered(vec![exact]);
             let outcome = run(&work, &device, &RunOptions::default());
             let outcome = outcome.unwrap_or_else(|e| panic!("{e}"));
             assert!(

@@ -1,49 +1,12 @@
 //! Rows with numbers that are hard: infinities, NaN, denormals, large means, no spread.
 
-use serde_json::Value;
 use warpline::kernels::rows::{Choice, Form, Problem, RowOp, Rows};
 use warpline::kernels::softmax::Softmax;
-use warpline::kernels::{AnyWork, Cost, FamilyError, Float, HostTensor, Plan, TensorSpec, Work};
+use warpline::kernels::{AnyWork, Float, Given, HostTensor, Work};
 use warpline::kernels::{layer_norm, rms_norm, softmax};
 use warpline::{Device, Outcome, RunOptions, run};
-use warpline_ir::Target;
 
 const INF: f64 = f64::INFINITY;
-
-/// Work on a first input that a test gives.
-struct Given<W> {
-    work: W,
-    x: Vec<f64>,
-}
-
-impl<W: AnyWork> AnyWork for Given<W> {
-    fn family(&self) -> &'static str {
-        self.work.family()
-    }
-    fn problem(&self) -> Value {
-        self.work.problem()
-    }
-    fn config(&self) -> Value {
-        self.work.config()
-    }
-    fn plan(&self, target: &Target) -> Result<Plan, FamilyError> {
-        self.work.plan(target)
-    }
-    fn cost(&self) -> Cost {
-        self.work.cost()
-    }
-    fn inputs(&self, seed: u64) -> Vec<HostTensor> {
-        let mut inputs = self.work.inputs(seed);
-        inputs[0] = HostTensor::round(inputs[0].spec.clone(), self.x.iter().copied());
-        inputs
-    }
-    fn outputs(&self) -> Vec<TensorSpec> {
-        self.work.outputs()
-    }
-    fn reference(&self, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
-        self.work.reference(inputs)
-    }
-}
 
 /// One row of `x`, by a form.
 fn row<K: RowOp>(x: &[f64], dtype: Float, form: Form, options: K::Options) -> Outcome {
@@ -54,10 +17,10 @@ fn row<K: RowOp>(x: &[f64], dtype: Float, form: Form, options: K::Options) -> Ou
     };
     let device = Device::cpu();
     let work = Work::<Rows<K>>::new(problem, &choice, &device.target());
-    let work = Given {
-        work: work.unwrap_or_else(|e| panic!("{e}")),
-        x: x.to_vec(),
-    };
+    let work = work.unwrap_or_else(|e| panic!("{e}"));
+    let mut inputs = work.inputs(0);
+    inputs[0] = HostTensor::round(inputs[0].spec.clone(), x.iter().copied());
+    let work = Given::new(work, inputs);
     run(&work, &device, &RunOptions::default()).unwrap_or_else(|e| panic!("{e}"))
 }
 

@@ -262,7 +262,7 @@ impl Config {
     }
 
     /// Warpgroups of a CTA.
-    pub(crate) fn warpgroups(&self) -> u32 {
+    fn warpgroups(&self) -> u32 {
         self.consumers
             + match self.form {
                 Form::DoubleBuffer => 0,

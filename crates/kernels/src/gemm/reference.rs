@@ -104,10 +104,8 @@ pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<(f64, f64)> {
                         _ => (b, ldb),
                     };
                     let (sum, size) = dot(x, &up[up_row * ld..][..k]);
-                    let (z, e) = (scale * sum, unit(p) * scale.abs() * size);
-                    // Each of the two errs, and so does their product.
-                    error = error * (z.abs() + e) + value.abs() * e;
-                    value *= z;
+                    let other = (scale * sum, unit(p) * scale.abs() * size);
+                    (value, error) = times((value, error), other);
                 }
                 value += more;
                 error += 2f64.powi(-23) * value.abs();
@@ -131,6 +129,11 @@ fn gated_rows(p: &Problem, j: usize) -> (usize, usize) {
             (row, row + 8)
         }
     }
+}
+
+/// The product of two values that err, and how far it may.
+pub(crate) fn times((x, e): (f64, f64), (y, f): (f64, f64)) -> (f64, f64) {
+    (x * y, e * (y.abs() + f) + x.abs() * f)
 }
 
 /// A value with the bound of its rounding.

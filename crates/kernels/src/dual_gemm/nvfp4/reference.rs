@@ -2,7 +2,7 @@
 
 use super::super::problem::Problem;
 use super::specs;
-use crate::gemm::reference::{bounded, dot};
+use crate::gemm::reference::{bounded, dot, times};
 use crate::numbers::Random;
 use crate::nvfp4::{BLOCK, Quantised};
 use crate::tensor::{HostTensor, UNTOUCHED};
@@ -66,15 +66,14 @@ pub(crate) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64
             let x = &a[i * k..][..k];
             for j in 0..n {
                 let both = [&gate, &up].map(|w| dot(x, &w[j * k..][..k]));
-                let [(y, e), (z, f)] = [0, 1].map(|i| {
+                let [(y, e), other] = [0, 1].map(|i| {
                     let (sum, size) = both[i];
                     (
                         factors[i] * sum,
                         unit * factors[i].abs() * size + 2f64.powi(-22) * (factors[i] * sum).abs(),
                     )
                 });
-                let value = p.gate.value(y) * z;
-                let error = p.gate.error(y, e) * (z.abs() + f) + p.gate.value(y).abs() * f;
+                let (value, error) = times((p.gate.value(y), p.gate.error(y, e)), other);
                 all.push(bounded(
                     DType::F16,
                     value,
