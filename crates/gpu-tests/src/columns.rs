@@ -63,6 +63,7 @@ impl Columns {
             name: name.to_owned(),
             kind: ParamKind::Pointer(DType::U64),
             least: 0,
+            settled: false,
             loc,
         };
         let kernel = Kernel {

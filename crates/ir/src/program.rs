@@ -51,6 +51,9 @@ pub struct Param {
     pub kind: ParamKind,
     /// The least value a launch may pass, of an unsigned number; 0 says nothing.
     pub least: u64,
+    /// Of memory: do the grids before leave it alone, so that a kernel that
+    /// starts early may read it at once?
+    pub settled: bool,
     /// Where it was declared.
     pub loc: Loc,
 }

@@ -33,6 +33,7 @@ impl fmt::Display for Kernel {
         }
         writeln!(f, " shared {} bytes", self.shared_bytes)?;
         for p in &self.params {
+            let settled = if p.settled { " settled" } else { "" };
             match &p.kind {
                 ParamKind::Scalar(ty) => {
                     write!(f, "  param {}: {ty}", p.name)?;
@@ -41,7 +42,7 @@ impl fmt::Display for Kernel {
                     }
                     writeln!(f)?;
                 }
-                ParamKind::Pointer(d) => writeln!(f, "  param {}: *{d}", p.name)?,
+                ParamKind::Pointer(d) => writeln!(f, "  param {}: *{d}{settled}", p.name)?,
                 ParamKind::TensorMap(m) => {
                     write!(f, "  param {}: tensor map {} ", p.name, m.dtype)?;
                     match &m.mode {
@@ -60,7 +61,7 @@ impl fmt::Display for Kernel {
                             "im2col {lower:?} {upper:?} {channels}x{pixels} by {steps:?}"
                         )?,
                     }
-                    writeln!(f, " {}", m.swizzle)?;
+                    writeln!(f, " {}{settled}", m.swizzle)?;
                 }
             }
         }

@@ -120,6 +120,7 @@ fn declare(kernel: &mut Kernel, name: &str, dtype: DType, loc: Loc) -> ParamId {
         name,
         kind,
         least: 0,
+        settled: false,
         loc,
     });
     ParamId(kernel.params.len() as u32 - 1)

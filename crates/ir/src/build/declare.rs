@@ -7,7 +7,7 @@ use super::queue::WorkQueue;
 use super::raw::{Bar, Map, Named};
 use super::reg::{Int, Reg, Value};
 use super::ring::{Ring, RingTiles, Stages};
-use super::state::{Count, Open, Width, error, here, with};
+use super::state::{Count, Open, State, Width, error, here, with};
 use super::tile::TileDecl;
 use super::turn::Turn;
 use crate::loc::Frame;
@@ -192,15 +192,59 @@ impl<T: Int + Into<u64>> Reg<T> {
             return self;
         };
         with(|s| {
-            let param = s.blocks[0].stmts.iter().find_map(|x| match &x.kind {
-                StmtKind::Op(Op::ReadParam(read)) if read.dst == reg => Some(read.param),
-                _ => None,
-            });
-            if let Some(p) = param {
+            if let Some(p) = read_into(s, reg) {
                 s.params[p.index()].least = least.into();
             } else {
                 let text = "only a launch parameter states its least value";
                 s.error("least-value", text.to_owned(), frame, None);
+            }
+        });
+        self
+    }
+}
+
+impl Map {
+    /// States that the grids before leave the tensor alone: a kernel that
+    /// starts early reads it before [`wait_prerequisites`](super::wait_prerequisites).
+    ///
+    /// A plan is refused in which a step that may still run writes there.
+    #[track_caller]
+    pub fn settled(self) -> Self {
+        with(|s| {
+            if let Some(param) = s.params.get_mut(self.id.index()) {
+                param.settled = true;
+            }
+        });
+        self
+    }
+}
+
+impl<T: Element> Global<T> {
+    /// As [`Map::settled`], of the memory behind a pointer.
+    ///
+    /// ```
+    /// use warpline_ir::{Kernel, build::*};
+    ///
+    /// let kernel = Kernel::build("early", |k| {
+    ///     let (weight, y) = (k.pointer::<f32>("weight").settled(), k.pointer::<f32>("y"));
+    ///     k.role("all").body(|| {
+    ///         let w = weight.load(lane_id());
+    ///         wait_prerequisites();
+    ///         y.store(lane_id(), y.load(lane_id()) * w);
+    ///     });
+    /// })?;
+    /// assert!(kernel.params[0].settled && !kernel.params[1].settled);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[track_caller]
+    pub fn settled(self) -> Self {
+        let frame = Frame::caller();
+        let reg = self.address(0).operand().as_reg();
+        with(|s| match reg.and_then(|reg| read_into(s, reg)) {
+            Some(p) => s.params[p.index()].settled = true,
+            None => {
+                let text = "only a pointer that is a launch parameter is settled";
+                s.error("settled", text.to_owned(), frame, None);
             }
         });
         self
@@ -228,11 +272,20 @@ fn declare(name: &str, kind: ParamKind) -> ParamId {
             name: name.to_owned(),
             kind,
             least: 0,
+            settled: false,
             loc,
         });
         Some(s.params.len() as u32 - 1)
     });
     ParamId(id.unwrap_or(0))
+}
+
+/// The parameter that the prologue reads into a register.
+fn read_into(s: &State, reg: RegId) -> Option<ParamId> {
+    s.blocks[0].stmts.iter().find_map(|x| match &x.kind {
+        StmtKind::Op(Op::ReadParam(read)) if read.dst == reg => Some(read.param),
+        _ => None,
+    })
 }
 
 /// Reads a parameter, in the prologue.

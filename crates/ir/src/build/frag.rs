@@ -7,7 +7,7 @@ use super::reg::{Reg, Value, Var};
 use super::rows::{Rows, row_slot};
 use super::state::{error, here};
 use super::tile::TileRef;
-use super::warp::{lane_id, warp_in_role};
+use super::warp::{lane_id, thread_in_role, warp_in_role};
 use std::ops::Range;
 
 /// Whose registers hold a tile.
@@ -414,6 +414,52 @@ impl Frag {
             from.load_vec::<2>(at.row, at.col)
         });
         zeros.with(values.collect())
+    }
+
+    /// Writes a warpgroup's tile to shared memory, here or in a peer, as its
+    /// threads hold it: to rows of 512, in which every thread has four values.
+    #[track_caller]
+    pub fn store_lanes(&self, to: &TileRef<f32>) {
+        let _at = here();
+        if self.in_lanes(to) {
+            let col = thread_in_role() * 4;
+            for (row, v) in (0u32..).zip(self.values.chunks(4)) {
+                to.store_vec(row, col, [v[0], v[1], v[2], v[3]]);
+            }
+        }
+    }
+
+    /// Reads what [`store_lanes`](Self::store_lanes) wrote of a tile of this shape.
+    #[track_caller]
+    pub fn load_lanes(&self, from: &TileRef<f32>) -> Frag {
+        let _at = here();
+        if !self.in_lanes(from) {
+            return self.clone();
+        }
+        let col = thread_in_role() * 4;
+        let rows = 0..from.rows();
+        let values = rows.flat_map(|row| from.load_vec::<4>(row, col));
+        self.with(values.collect())
+    }
+
+    /// Does it fill a view as its threads hold it?
+    #[track_caller]
+    fn in_lanes(&self, view: &TileRef<f32>) -> bool {
+        let rows = self.values.len() as u32 / 4;
+        let fine = self.team == Team::Warpgroup && (view.rows(), view.cols()) == (rows, 512);
+        if !fine {
+            error(
+                "fragment-store",
+                format!(
+                    "a tile of {} x {} is stored as a warpgroup holds it to a view of {rows} x 512, not {} x {}",
+                    self.m,
+                    self.n,
+                    view.rows(),
+                    view.cols()
+                ),
+            );
+        }
+        fine
     }
 
     /// Rounds to 16 bits and writes the tile to shared memory (`stmatrix`).

@@ -2,7 +2,7 @@
 
 use super::flow::Carry;
 use super::frag::{Frag, Team};
-use super::korder::{ByWords, KOrder, Natural, Nibbles, Pairs};
+use super::korder::{ByWords, KOrder, Natural, Pairs};
 use super::mma::MatrixWord;
 use super::pack::{Packed, Rounded};
 use super::reg::{Reg, Var};
@@ -149,7 +149,7 @@ pub struct RegOperand<T, K = Natural> {
 }
 
 impl<T: Multiplied, K: KOrder> RegOperand<T, K> {
-    fn new(m: u32, k: u32, regs: Vec<RegId>) -> Self {
+    pub(super) fn new(m: u32, k: u32, regs: Vec<RegId>) -> Self {
         Self {
             m,
             k,
@@ -194,7 +194,7 @@ impl<T: Multiplied, K: KOrder> Left<K> for RegOperand<T, K> {
 
 /// The lane's place in a left operand: its warp's first row, and the lane.
 #[track_caller]
-fn seat() -> (Reg<u32>, Reg<u32>) {
+pub(super) fn seat() -> (Reg<u32>, Reg<u32>) {
     ((warp_in_role() & 3) * 16, lane_id())
 }
 
@@ -308,99 +308,9 @@ impl<K: ByWords> Carry for RegBytes<K> {
     }
 }
 
-/// Numbers of 4 bits in the registers of a warpgroup, m × k in words of eight
-/// neighbours: what a left operand is [decoded](Self::decode) from.
-#[derive(Clone, Debug)]
-pub struct RegNibbles {
-    m: u32,
-    k: u32,
-    /// For each 64 rows, 64 of K and row of the lane's two there: two words.
-    words: Vec<Reg<u32>>,
-}
-
-/// One of a lane's rows of an operand, and 16 of its K there, which lie together.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct NibbleGroup {
-    /// The block of 64 rows.
-    pub block: u32,
-    /// Is it the row eight below the lane's first of the block?
-    pub below: bool,
-    /// The block of 64 of K, of which the lane has group `lane % 4` of 16.
-    pub k: u32,
-}
-
-impl RegNibbles {
-    /// Reads a tile of bytes from shared memory: two neighbours of K in each,
-    /// the first in the low half, so m × k/2 bytes.
-    #[track_caller]
-    pub fn load(from: &TileRef<u8>) -> Self {
-        let _at = here();
-        let (m, k) = (from.rows(), 2 * from.cols());
-        if !whole("an operand of nibbles", m, k, 64) {
-            return Self::new(m, k, Vec::new());
-        }
-        let (warp, lane) = seat();
-        let (row, col) = (warp + (lane >> 2), (lane & 3) * 8);
-        let mut words = Vec::new();
-        for r in (0..m).step_by(64) {
-            for byte in (0..k / 2).step_by(32) {
-                for down in [0, 8] {
-                    words.extend(from.load_as::<u32, 2>(row + (r + down), col + byte));
-                }
-            }
-        }
-        Self::new(m, k, words)
-    }
-
-    fn new(m: u32, k: u32, words: Vec<Reg<u32>>) -> Self {
-        Self { m, k, words }
-    }
-
-    /// Makes numbers of the nibbles: `f` gets a word of eight, which pair of
-    /// it is wanted (nibbles i and i + 4, i from 0 to 3), and where it lies.
-    ///
-    /// The operand has K in the order [`Nibbles`]. Decode after the wait for
-    /// the products before: their operand may be in the same registers.
-    #[track_caller]
-    pub fn decode<T: Half>(
-        &self,
-        mut f: impl FnMut(Reg<u32>, u32, NibbleGroup) -> Reg<T::Pair>,
-    ) -> RegOperand<T, Nibbles> {
-        let _at = here();
-        let mut regs = Vec::new();
-        for (i, rows) in (0..).zip(self.words.chunks(4)) {
-            let (block, k) = (i / (self.k / 64), i % (self.k / 64));
-            // A step of 16 takes two pairs of each row, rows +8 for odd registers.
-            for pair in 0..8u32 {
-                for (below, words) in [false, true].into_iter().zip(rows.chunks(2)) {
-                    let group = NibbleGroup { block, below, k };
-                    regs.push(f(words[pair as usize / 4], pair % 4, group).id());
-                }
-            }
-        }
-        RegOperand::new(self.m, self.k, regs)
-    }
-}
-
-impl Carry for RegNibbles {
-    type Vars = (u32, u32, Vec<Var<u32>>);
-    #[track_caller]
-    fn open(self) -> Self::Vars {
-        (self.m, self.k, self.words.open())
-    }
-    #[track_caller]
-    fn load(vars: &Self::Vars) -> Self {
-        Self::new(vars.0, vars.1, Carry::load(&vars.2))
-    }
-    #[track_caller]
-    fn store(vars: &Self::Vars, value: Self) {
-        Carry::store(&vars.2, value.words);
-    }
-}
-
 /// Refuses what is not made of blocks of 64 × `step`.
 #[track_caller]
-fn whole(what: &str, m: u32, k: u32, step: u32) -> bool {
+pub(super) fn whole(what: &str, m: u32, k: u32, step: u32) -> bool {
     let fine = m.is_multiple_of(64) && k.is_multiple_of(step) && m > 0 && k > 0;
     if !fine {
         error(

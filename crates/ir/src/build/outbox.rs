@@ -1,5 +1,6 @@
 //! Outboxes: register tiles on their way to global memory through shared memory and TMA.
 
+use super::eights::Eights;
 use super::flow::elect;
 use super::frag::Frag;
 use super::operand::Half;
@@ -78,15 +79,10 @@ impl<T: Stored> Outbox<T> {
     pub fn send<const R: usize>(self, tile: &Frag, map: Map, coords: impl Coords<R>) {
         let _at = here();
         let width = self.tile.layout.cols;
-        self.post(
-            tile,
-            (tile.rows(), tile.cols()),
-            map,
-            coords,
-            |first, to| {
-                T::store(&tile.slice(first..first + width), to);
-            },
-        );
+        let (held, shape) = (tile.values().len(), (tile.rows(), tile.cols()));
+        self.post(held, shape, map, coords, |first, to| {
+            T::store(&tile.slice(first..first + width), to);
+        });
     }
 
     /// As [`send`](Self::send), with `f` applied on the way, to 16 columns after
@@ -104,12 +100,12 @@ impl<T: Stored> Outbox<T> {
     ) {
         let _at = here();
         let (rows, width) = (self.tile.layout.rows, self.tile.layout.cols);
-        let shape = (tile.rows(), tile.cols());
+        let (held, shape) = (tile.values().len(), (tile.rows(), tile.cols()));
         let step = match width.is_multiple_of(16) {
             true => 16,
             false => width.max(1),
         };
-        self.post(tile, shape, map, coords, |first, to| {
+        self.post(held, shape, map, coords, |first, to| {
             for col in (0..width).step_by(step as usize) {
                 let from = first + col;
                 let part = f(tile.slice(from..from + step), from);
@@ -130,16 +126,35 @@ impl<T: Stored> Outbox<T> {
             self.refuse(tile.cols(), tile.rows(), map);
             return;
         }
-        self.post(tile, (tile.cols(), tile.rows()), map, coords, |_, to| {
+        let (held, shape) = (tile.values().len(), (tile.cols(), tile.rows()));
+        self.post(held, shape, map, coords, |_, to| {
             tile.store_transposed(to);
         });
     }
 
-    /// Sends a tile as `rows` × `cols`, part by part: `store` writes the part from a column on.
+    /// As [`send_transposed`](Self::send_transposed), of [`Eights`].
+    #[track_caller]
+    pub fn send_eights<const R: usize>(self, tile: &Eights, map: Map, coords: impl Coords<R>)
+    where
+        T: Half,
+    {
+        let _at = here();
+        if tile.rows() != self.tile.layout.cols {
+            self.refuse(tile.cols(), tile.rows(), map);
+            return;
+        }
+        let (held, shape) = (tile.values().len(), (tile.cols(), tile.rows()));
+        self.post(held, shape, map, coords, |_, to| {
+            tile.store_transposed(to);
+        });
+    }
+
+    /// Sends a tile as `rows` × `cols`, of which a thread holds so many values,
+    /// part by part: `store` writes the part from a column on.
     #[track_caller]
     fn post<const R: usize>(
         self,
-        tile: &Frag,
+        held: usize,
         (rows, cols): (u32, u32),
         map: Map,
         coords: impl Coords<R>,
@@ -149,7 +164,7 @@ impl<T: Stored> Outbox<T> {
         let box_cols = map.bytes() / (box_rows * self.tile.layout.element).max(1);
         let boxed = box_cols > 0 && width.is_multiple_of(box_cols);
         // A warp's tile is the warp's: a role of several has as many.
-        let once = tile.values().len() as u32 * role_threads() == rows * cols;
+        let once = held as u32 * role_threads() == rows * cols;
         if R == 0 || rows != box_rows || !cols.is_multiple_of(width) || !boxed || !once {
             self.refuse(rows, cols, map);
             return;

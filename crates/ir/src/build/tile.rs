@@ -174,6 +174,63 @@ impl<T: Element> Tile<T> {
     }
 }
 
+/// Where a thread reads or writes in panels of one swizzle, worked out once and
+/// used in any stage, and in any view that starts with a panel: what stands in
+/// front of a loop is not computed in it.
+///
+/// ```
+/// use warpline_ir::build::*;
+/// use warpline_ir::{Kernel, Swizzle};
+///
+/// Kernel::build("spots", |k| {
+///     let out = k.pointer::<u32>("out");
+///     let tile = k.tile::<u32>("tile", 32, 32).stages(2).declare();
+///     k.role("all").warps(1).body(|| {
+///         let spot = Spot::new(Swizzle::B128, lane_id(), 16u32);
+///         tile.stage(0).store_spot(spot, [lane_id()]);
+///         tile.stage(1).store_spot(spot, [lane_id() + 1]);
+///         let [x] = tile.stage(1).load_spot::<u32, 1>(spot);
+///         out.store(lane_id(), x + tile.stage(0).load(lane_id(), 4));
+///     });
+/// })?;
+/// # Ok::<(), warpline_ir::BuildErrors>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Spot {
+    swizzle: Swizzle,
+    byte: Reg<u32>,
+}
+
+impl Spot {
+    /// A byte of a row of a panel, which is as wide as the swizzle.
+    #[track_caller]
+    pub fn new(swizzle: Swizzle, row: impl Value<u32>, byte: impl Value<u32>) -> Self {
+        let _at = here();
+        let Some(span) = swizzle.span() else {
+            error("spot", "panels with spots have a swizzle".to_owned());
+            return Self {
+                swizzle,
+                byte: Reg::fresh(),
+            };
+        };
+        let linear = row.reg().mad(span, byte.reg());
+        Self {
+            swizzle,
+            byte: linear ^ ((linear >> 3) & swizzle.mask()),
+        }
+    }
+
+    /// As many bytes further on: whole panels.
+    #[track_caller]
+    pub fn plus(self, bytes: impl Value<u32>) -> Self {
+        let _at = here();
+        Self {
+            byte: self.byte + bytes.reg(),
+            ..self
+        }
+    }
+}
+
 /// A stage of a tile, or a rectangle of it, with K in an order `K` where it is an operand.
 #[derive(Debug)]
 pub struct TileRef<T, K = Natural> {
@@ -350,6 +407,56 @@ impl<T: Element, K: KOrder> TileRef<T, K> {
             cache: StoreCache::DEFAULT,
         });
         super::ring::generic_use(self.view.tile);
+    }
+
+    /// As [`load_as`](Self::load_as), from a spot of a panel on.
+    #[track_caller]
+    pub fn load_spot<U: Scalar, const N: usize>(self, spot: Spot) -> [Reg<U>; N] {
+        let _at = here();
+        let dst: [Reg<U>; N] = std::array::from_fn(|_| Reg::fresh());
+        emit(Load {
+            ty: U::TYPE,
+            dst: dst.iter().map(|r| r.id()).collect(),
+            at: At::Shared(self.spot_place(spot)),
+            cache: LoadCache::DEFAULT,
+        });
+        super::ring::generic_use(self.view.tile);
+        dst
+    }
+
+    /// As [`store_as`](Self::store_as), from a spot of a panel on.
+    #[track_caller]
+    pub fn store_spot<U: Scalar, const N: usize>(self, spot: Spot, values: [impl Value<U>; N]) {
+        let _at = here();
+        emit(Store {
+            ty: U::TYPE,
+            src: values.iter().map(|v| v.operand()).collect(),
+            at: At::Shared(self.spot_place(spot)),
+            cache: StoreCache::DEFAULT,
+        });
+        super::ring::generic_use(self.view.tile);
+    }
+
+    /// The place of a spot of the panel that the view starts with.
+    #[track_caller]
+    fn spot_place(self, spot: Spot) -> Place {
+        let (l, v) = (self.layout, self.view);
+        if l.swizzle != spot.swizzle || !v.col.is_multiple_of(l.panel_cols()) {
+            error(
+                "spot",
+                format!(
+                    "a spot of panels with swizzle {:?} is looked up in a view that starts with such a panel, not with {:?} at column {}",
+                    spot.swizzle, l.swizzle, v.col
+                ),
+            );
+        }
+        Place {
+            tile: v.tile,
+            stage: v.stage,
+            byte: spot.byte.operand(),
+            offset: l.offset(v.row, v.col),
+            peer: v.peer,
+        }
     }
 
     /// `ldmatrix`: `N` (1, 2 or 4) 8×8 matrices of 16-bit elements. Lane

@@ -100,6 +100,7 @@ impl Sheet {
             name: name.to_owned(),
             kind,
             least: 0,
+            settled: false,
             loc: Loc(0),
         });
         ParamId(self.kernel.params.len() as u32 - 1)
