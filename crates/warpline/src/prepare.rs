@@ -5,10 +5,10 @@ use crate::error::Error;
 use crate::gpu::{BuildTimes, LoadOptions, Ready};
 use std::sync::Arc;
 use std::time::Instant;
-use warpline_check::{Checked, Refusals, rules};
+use warpline_check::{Checked, Refusal, Refusals, rules};
 use warpline_cuda::Stream;
-use warpline_ir::{Kernel, Launch, Target};
-use warpline_kernels::{AnyWork, Bound, Plan, Proof, Step};
+use warpline_ir::{Kernel, Launch, ParamId, Target};
+use warpline_kernels::{AnyWork, Bound, Buffer, Plan, Proof, Step};
 use warpline_ptx::Ptx;
 
 /// The kernels of a plan, each let pass by the checker.
@@ -91,10 +91,14 @@ impl Prepared {
     /// Checks every kernel of a plan for the target.
     pub fn new(plan: Plan, target: &Target) -> Result<Self, Error> {
         let start = Instant::now();
+        for i in 0..plan.steps.len() {
+            finds_it_settled(&plan.steps[..=i], target)?;
+        }
         let checked = |step: Step| -> Result<PreparedStep, Error> {
             let Proof { kernel, hash } = step.kernel.proof(target)?;
             if step.dependent {
-                waits_for_its_buffers(&kernel, target)?;
+                let early = rules::early_start(&kernel, target);
+                refused(&kernel, early)?;
             }
             tracing::debug!(kernel = kernel.name, grid = ?step.grid, "checked a kernel");
             Ok(PreparedStep {
@@ -172,9 +176,40 @@ impl Prepared {
     }
 }
 
-/// Refuses a step that may start early and touches memory before it has waited.
-fn waits_for_its_buffers(kernel: &Kernel, target: &Target) -> Result<(), Refusals> {
-    let refusals = rules::early_start(kernel, target);
+/// Refuses the last of the steps if it may start early and reads at once what
+/// one that may still run writes.
+fn finds_it_settled(steps: &[Step], target: &Target) -> Result<(), Refusals> {
+    let Some((last, before)) = steps.split_last() else {
+        return Ok(());
+    };
+    if !last.dependent || !last.kernel.params.iter().any(|p| p.settled) {
+        return Ok(());
+    }
+    // A step that starts when the one before it has ended ends the search.
+    let first = before.iter().rposition(|step| !step.dependent);
+    let written: Vec<Option<Buffer>> = match first {
+        // Nobody knows what the grids before the plan write.
+        None => vec![None],
+        Some(first) => (before[first..].iter())
+            .flat_map(|step| {
+                let params = rules::writes(&step.kernel, target);
+                params
+                    .into_iter()
+                    .map(|p| step.args.get(p.index())?.buffer())
+            })
+            .collect(),
+    };
+    let params = (0..).map(ParamId).zip(&last.args);
+    let met = params.filter(|(_, arg)| {
+        let buffer = arg.buffer();
+        buffer.is_some() && written.iter().any(|w| w.is_none() || *w == buffer)
+    });
+    let met: Vec<_> = met.map(|(id, _)| id).collect();
+    refused(&last.kernel, rules::unsettled(&last.kernel, &met))
+}
+
+/// An error, if a kernel breaks rules.
+fn refused(kernel: &Kernel, refusals: Vec<Refusal>) -> Result<(), Refusals> {
     if refusals.is_empty() {
         return Ok(());
     }
@@ -212,6 +247,7 @@ pub fn prepare(work: &dyn AnyWork, target: &Target) -> Result<Prepared, Error> {
 mod tests {
     use super::*;
     use warpline_ir::build::{lane_id, wait_prerequisites};
+    use warpline_kernels::PlanArg;
 
     /// A step that may start early, by a kernel that waits or does not.
     fn early(waits: bool) -> Result<Prepared, Error> {
@@ -230,6 +266,49 @@ mod tests {
             workspace: 0,
         };
         Prepared::new(plan, &Target::SM_90A)
+    }
+
+    /// Two steps, of which the second may start early and reads an input at
+    /// once: the first writes there or to the output.
+    fn settled(first_writes: Buffer, dependent: bool) -> Result<Prepared, Error> {
+        let first = Kernel::build("first", |k| {
+            let to = k.pointer::<u32>("to");
+            k.role("all").body(|| to.store(lane_id(), 1u32));
+        });
+        let second = Kernel::build("second", |k| {
+            let (x, y) = (k.pointer::<u32>("x").settled(), k.pointer::<u32>("y"));
+            k.role("all").body(|| {
+                let x = x.load(lane_id());
+                wait_prerequisites();
+                y.store(lane_id(), x);
+            });
+        });
+        let pointer = |buffer| PlanArg::Pointer(buffer, 0);
+        let first = Step::new(first.unwrap(), [1, 1, 1], vec![pointer(first_writes)]);
+        let args = vec![pointer(Buffer::Input(0)), pointer(Buffer::Output(0))];
+        let second = Step::new(second.unwrap(), [1, 1, 1], args).dependent();
+        let plan = Plan {
+            steps: match dependent {
+                true => vec![second],
+                false => vec![first, second],
+            },
+            workspace: 0,
+        };
+        Prepared::new(plan, &Target::SM_90A)
+    }
+
+    #[test]
+    fn what_a_step_reads_at_once_no_step_that_runs_writes() {
+        assert!(settled(Buffer::Output(0), false).is_ok());
+        for broken in [
+            settled(Buffer::Input(0), false),
+            settled(Buffer::Output(0), true),
+        ] {
+            match broken {
+                Err(Error::Refused(all)) => assert_eq!(all.refusals[0].code(), "R16.settled"),
+                other => panic!("must be refused: {other:?}"),
+            }
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::facts::Facts;
 use crate::refusal::{Findings, Refusal, Rule};
 use crate::uniform::Uniformity;
 use crate::walk::{Site, sites};
-use warpline_ir::{Kernel, Loc, Op, StmtKind, Target, View};
+use warpline_ir::{Kernel, Loc, Op, ParamId, StmtKind, Target, View};
 
 pub mod between;
 mod claims;
@@ -146,6 +146,20 @@ pub fn early_start(kernel: &Kernel, target: &Target) -> Vec<Refusal> {
     let mut found = Findings::new(kernel);
     early::judge_early(&Case::new(kernel, target), &mut found);
     found.into_list()
+}
+
+/// Breaches of a kernel that starts early while a grid may still write behind
+/// these of its parameters.
+pub fn unsettled(kernel: &Kernel, written: &[ParamId]) -> Vec<Refusal> {
+    let mut found = Findings::new(kernel);
+    early::judge_settled(kernel, written, &mut found);
+    found.into_list()
+}
+
+/// The parameters behind which a kernel may write: what a plan asks of the
+/// steps that may still run when another starts early.
+pub fn writes(kernel: &Kernel, target: &Target) -> Vec<ParamId> {
+    early::writes(&Case::new(kernel, target))
 }
 
 /// Breaches that keep a reader from following ids and computing addresses at

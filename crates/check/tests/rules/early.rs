@@ -1,8 +1,8 @@
 use crate::built::{breaches, kernel};
-use warpline_check::rules::early_start;
+use warpline_check::rules::{early_start, unsettled, writes};
 use warpline_ir::build::*;
 use warpline_ir::ops::memory::PrefetchTo;
-use warpline_ir::{Kernel, Target};
+use warpline_ir::{Kernel, ParamId, Target};
 
 /// One role that copies a vector, by `body`.
 fn copy(body: impl FnOnce(Global<u32>, Global<u32>)) -> Kernel {
@@ -37,6 +37,26 @@ fn a_read_before_the_wait_is_refused() {
         let value = x.load(lane_id());
         wait_prerequisites();
         y.store(lane_id(), value);
+    });
+    assert_eq!(breaches(&k), [("R16.wait", line, None)]);
+}
+
+#[test]
+fn what_is_settled_may_be_read_before_the_wait_and_not_written() {
+    let k = copy(|x, y| {
+        let value = x.settled().load(lane_id());
+        wait_prerequisites();
+        y.store(lane_id(), value);
+    });
+    assert_eq!(breaches(&k), []);
+    assert_eq!(writes(&k, &Target::SM_90A), [ParamId(1)]);
+    assert_eq!(unsettled(&k, &[ParamId(1)]), []);
+    assert_eq!(unsettled(&k, &[ParamId(0)])[0].code(), "R16.settled");
+    let mut line = 0;
+    let k = copy(|x, _| {
+        line = line!() + 1;
+        x.settled().store(lane_id(), 1u32);
+        wait_prerequisites();
     });
     assert_eq!(breaches(&k), [("R16.wait", line, None)]);
 }

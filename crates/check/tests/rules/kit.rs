@@ -157,6 +157,7 @@ impl Kit {
             name: name.to_owned(),
             kind,
             least: 0,
+            settled: false,
             loc,
         });
         ParamId(self.0.params.len() as u32 - 1)
