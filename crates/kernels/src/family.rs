@@ -92,9 +92,9 @@ pub trait Family: Send + Sync + 'static {
     fn reduced(problem: &Self::Problem) -> Option<Self::Problem> {
         Self::period(problem).map(|period| period.problem)
     }
-    /// Can its first op ask for a problem? What is measured through ops is.
-    fn has_op(_: &Self::Problem) -> bool {
-        true
+    /// Which of its ops asks for a problem that is measured.
+    fn op(_: &Self::Problem) -> usize {
+        0
     }
     /// More of the test table, which the simulator has no time for.
     fn large_cases() -> Vec<Case<Self::Problem, Self::Choice>> {
@@ -433,21 +433,19 @@ impl<F: Family> AnyFamily for F {
         F::ops().into_iter().map(AnyOp::new).collect()
     }
     fn calls(&self, target: &Target) -> Result<Vec<Measured>, FamilyError> {
-        let Some(op) = F::ops().into_iter().next() else {
-            return Ok(Vec::new());
-        };
+        let ops = F::ops();
         let call = |(suite, problem): (&'static str, F::Problem)| {
+            let op = ops.get(F::op(&problem))?;
             let args = (op.args)(&problem);
-            let work = Work::<F>::new(problem, &F::Choice::default(), target)?;
-            Ok(Measured {
+            let work = Work::<F>::new(problem, &F::Choice::default(), target);
+            Some(work.map(|work| Measured {
                 suite,
                 op: op.signature.name,
                 args,
                 work: Box::new(work),
-            })
+            }))
         };
-        let asked = F::bench().into_iter().filter(|(_, p)| F::has_op(p));
-        asked.map(call).collect()
+        F::bench().into_iter().filter_map(call).collect()
     }
 }
 

@@ -42,6 +42,14 @@ pub enum PlanArg {
 }
 
 impl PlanArg {
+    /// The buffer behind it, unless it is a number.
+    pub fn buffer(&self) -> Option<Buffer> {
+        match self {
+            PlanArg::Scalar(..) => None,
+            PlanArg::Pointer(buffer, _) | PlanArg::TensorMap { buffer, .. } => Some(*buffer),
+        }
+    }
+
     /// A dense tensor from the start of a buffer; `extents` innermost first.
     pub fn dense(decl: TensorMapDecl, buffer: Buffer, extents: &[u64]) -> Self {
         let mut bytes = decl.dtype.bytes() as u64;
@@ -71,7 +79,8 @@ pub struct Step {
     pub args: Vec<PlanArg>,
     /// May a GPU start it before the step before it has ended? The kernel
     /// then waits for that itself, by `wait_prerequisites` before it touches
-    /// global memory (rule R16.wait).
+    /// global memory (rule R16.wait) other than what the steps that may still
+    /// run leave alone (rule R16.settled).
     pub dependent: bool,
 }
 

@@ -1,7 +1,7 @@
 //! NVFP4 through the kernels: every code with every scale, exactly.
 
 use warpline::kernels::dual_gemm::{DualGemm, Operands, Problem};
-use warpline::kernels::gemm::{Activation, Choice};
+use warpline::kernels::gemm::{Activation, Choice, Form};
 use warpline::kernels::nvfp4::{ScaleLayout, codes, products};
 use warpline::kernels::{AnyWork, Given, HostTensor, Work};
 use warpline::{Device, RunOptions, run};
@@ -10,10 +10,24 @@ use warpline::{Device, RunOptions, run};
 const ONE: u8 = 2;
 const SCALE: u8 = 0x38;
 
+/// Every way in which weights are decoded: consumers, and elements of K.
+const FORMS: [(Form, u32, u32); 4] = [
+    (Form::Cooperative, 1, 64),
+    (Form::Cooperative, 2, 128),
+    (Form::Cooperative, 2, 256),
+    (Form::Dequantiser, 2, 64),
+];
+
 /// Codes of rows of 32, by row and place, packed.
 fn packed(rows: usize, code: impl Fn(usize, usize) -> u8) -> Vec<u8> {
     let all: Vec<u8> = (0..rows * 32).map(|i| code(i / 32, i % 32)).collect();
     codes::pack(&all).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// Codes and scales of A, gate and up as a plan takes them.
+fn in_order([a, gate, up]: [Vec<u8>; 3], scales: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+    let [of_a, of_gate, of_up] = scales.try_into().unwrap_or_else(|_| panic!("three"));
+    vec![a, gate, of_gate, up, of_up, of_a]
 }
 
 /// Runs it with codes of A, gate and up, and the scale of the first 16 of each
@@ -25,7 +39,7 @@ fn holds(
     exact: impl Fn(usize, usize) -> f64,
 ) {
     for scale_layout in [ScaleLayout::Plain, ScaleLayout::Block] {
-        for consumers in [1, 2] {
+        for (form, consumers, tile_k) in FORMS {
             let problem = Problem {
                 dtype: Operands::Nvfp4,
                 gate: Activation::None,
@@ -33,7 +47,9 @@ fn holds(
                 ..Problem::new(m as u32, n as u32, 32)
             };
             let choice = Choice {
+                form: Some(form),
                 consumers: Some(consumers),
+                tile_k: Some(tile_k),
                 ..Choice::default()
             };
             let device = Device::cpu();
@@ -46,7 +62,7 @@ fn holds(
             });
             let work = work.unwrap_or_else(|e| panic!("{e}"));
             let specs = work.inputs(0).into_iter().map(|t| t.spec);
-            let tensors = specs.zip(data.clone().into_iter().chain(scales));
+            let tensors = specs.zip(in_order(data.clone(), scales.collect()));
             let inputs = tensors.map(|(spec, data)| HostTensor { spec, data });
             let exact = (0..m * n).map(|i| (exact(i / n, i % n), 0.0)).collect();
             let work = Given::new(work, inputs.collect()).answered(vec![exact]);
@@ -54,7 +70,7 @@ fn holds(
             let outcome = outcome.unwrap_or_else(|e| panic!("{e}"));
             assert!(
                 outcome.passed(),
-                "{scale_layout:?}, {consumers}: {:?}",
+                "{form:?}, {scale_layout:?}, {consumers} / {tile_k}: {:?}",
                 outcome.outputs
             );
         }
@@ -84,4 +100,59 @@ fn every_code_and_scale_of_a_is_exact() {
     holds([256, 16], [a, gate, up], [&own, &one, &one], |i, r| {
         products::product(r as u8, i as u8)
     });
+}
+
+#[test]
+fn full_range_codes_are_within_their_bound() {
+    // All codes, scales of every exponent up to 448, and scales of whole
+    // tensors that bring what comes out into the range of f16.
+    for (form, consumers, tile_k) in FORMS {
+        let problem = Problem {
+            dtype: Operands::Nvfp4,
+            scale_layout: ScaleLayout::Block,
+            scales: true,
+            ..Problem::new(40, 72, 608)
+        };
+        let choice = Choice {
+            form: Some(form),
+            consumers: Some(consumers),
+            tile_k: Some(tile_k),
+            ..Choice::default()
+        };
+        let device = Device::cpu();
+        let work = Work::<DualGemm>::new(problem, &choice, &device.target())
+            .unwrap_or_else(|e| panic!("{e}"));
+        let mut state = 1u64;
+        let mut random = move || {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1);
+            (state >> 56) as u8
+        };
+        let inputs: Vec<_> = work
+            .inputs(0)
+            .into_iter()
+            .map(|mut tensor| {
+                match tensor.spec.name {
+                    "a" | "gate" | "up" => tensor.data.fill_with(&mut random),
+                    // 0x7e is 448, and 0x7f is NaN.
+                    name if name.ends_with("_scales") => {
+                        tensor.data.fill_with(|| (random() & 0x7f).min(0x7e));
+                    }
+                    "scale_gate" => tensor = HostTensor::round(tensor.spec, [2f64.powi(-21)]),
+                    _ => tensor = HostTensor::round(tensor.spec, [2f64.powi(-11)]),
+                }
+                tensor
+            })
+            .collect();
+        let work = Given::new(work, inputs.clone());
+        let exact = &work.reference(&inputs)[0];
+        let fine = exact.iter().filter(|(x, _)| x.is_finite() && *x != 0.0);
+        assert!(fine.count() * 20 >= exact.len() * 19, "{exact:?}");
+        let outcome = run(&work, &device, &RunOptions::default());
+        let outcome = outcome.unwrap_or_else(|e| panic!("{e}"));
+        assert!(
+            outcome.passed(),
+            "{form:?}, {tile_k}: {:?}",
+            outcome.outputs
+        );
+    }
 }

@@ -20,7 +20,7 @@ pub use problem::{Operands, Problem};
 
 use crate::error::FamilyError;
 use crate::family::{Case, Cost, Family, Period, Place};
-use crate::gemm::{Choice, Config, Factor, Gemm};
+use crate::gemm::{Choice, Config, Gemm};
 use crate::nvfp4::ScaleLayout;
 use crate::op::Op;
 use crate::plan::Plan;
@@ -101,7 +101,7 @@ impl Family for DualGemm {
     }
 
     fn bucket(p: &Problem) -> Bucket {
-        Gemm::bucket(&p.product_of(p.dtype.factor().unwrap_or(Factor::F16)))
+        Gemm::bucket(&p.product().unwrap_or_else(|| nvfp4::widened(p)))
     }
 
     fn fit(
@@ -138,7 +138,7 @@ impl Family for DualGemm {
     }
 
     fn outputs(p: &Problem) -> Vec<TensorSpec> {
-        Gemm::outputs(&p.product_of(p.dtype.factor().unwrap_or(Factor::F16)))
+        Gemm::outputs(&p.product().unwrap_or_else(|| nvfp4::widened(p)))
     }
 
     fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
@@ -177,11 +177,14 @@ impl Family for DualGemm {
     }
 
     fn ops() -> Vec<Op<Self>> {
-        vec![call::swiglu(), call::dual_gemm()]
+        vec![call::swiglu(), call::dual_gemm(), nvfp4::op()]
     }
 
-    fn has_op(p: &Problem) -> bool {
-        p.product().is_some()
+    fn op(p: &Problem) -> usize {
+        match p.dtype {
+            Operands::Nvfp4 => 2,
+            _ => 0,
+        }
     }
 
     fn reduced(p: &Problem) -> Option<Problem> {

@@ -28,6 +28,10 @@ pub struct Problem {
     #[arg(long)]
     #[serde(skip_serializing_if = "is_default")]
     pub scale_layout: ScaleLayout,
+    /// Element type of A where only the weights are nvfp4: f16 or bf16
+    #[arg(long)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub activations: Option<Float>,
     /// Element type of C; that of A where not given, bf16 for fp8, f16 for nvfp4
     #[arg(long)]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -123,6 +127,7 @@ impl Problem {
             k,
             dtype: Operands::Bf16,
             scale_layout: ScaleLayout::Plain,
+            activations: None,
             out: None,
             gate: Activation::Silu,
             weights: Weights::Apart,

@@ -190,12 +190,13 @@ pub(super) fn cases() -> Cases {
     cases
 }
 
-/// NVFP4: K of 1, S - 1, S, S + 1 and 2 S + 1 steps, edges, both layouts of scales.
+/// NVFP4: K of 1, S - 1, S, S + 1 and 2 S + 1 slots of weights, edges, both layouts of scales.
 fn nvfp4() -> Cases {
-    let choice = |consumers: u32| Choice {
+    let choice = |consumers: u32, tile_k: u32| Choice {
         tile_m: Some(16),
+        tile_k: Some(tile_k),
         consumers: Some(consumers),
-        stages: Some(3),
+        stages: Some(2),
         ctas: Some(2),
         ..Choice::default()
     };
@@ -205,25 +206,44 @@ fn nvfp4() -> Cases {
     };
     let mut cases = Cases::new();
     let mut add = |problem: Problem, choice: Choice| cases.push(Case { problem, choice });
-    for [m, n, k] in [[1, 8, 32], [7, 24, 64], [70, 136, 160], [130, 264, 96]] {
+    for [m, n, k] in [[1, 8, 16], [7, 24, 64], [70, 136, 160], [130, 264, 80]] {
         add(problem(m, n, k), Choice::default());
     }
-    for consumers in [1, 2] {
-        for steps in [1, 2, 3, 4, 7] {
-            let scale_layout = [ScaleLayout::Plain, ScaleLayout::Block][steps as usize % 2];
+    // Each of several consumers has outputs of its own, or takes slots in turn (256).
+    let shapes = [
+        (1, 64),
+        (2, 64),
+        (3, 64),
+        (4, 64),
+        (2, 128),
+        (2, 256),
+        (4, 256),
+    ];
+    for (consumers, tile_k) in shapes {
+        let slots = if tile_k == 256 { consumers } else { 1 };
+        let most = if slots > 2 { 1 } else { 3 };
+        for rounds in [1, 3, 5].into_iter().take(most) {
+            let scale_layout = [ScaleLayout::Plain, ScaleLayout::Block][rounds as usize % 2];
             let problem = Problem {
                 scale_layout,
-                scales: steps > 3,
-                gate: Activation::ALL[steps as usize % Activation::ALL.len()],
-                ..problem(40, 200, 64 * steps - 32)
+                scales: rounds > 2,
+                gate: Activation::ALL[rounds as usize % Activation::ALL.len()],
+                ..problem(20, 136, 256 * slots * rounds - 32)
             };
-            add(problem, choice(consumers));
+            add(problem, choice(consumers, tile_k));
         }
     }
-    for tile_m in [64, 128] {
+    for (consumers, steps) in [(1, 1), (2, 4), (2, 9)] {
+        let dequantiser = Choice {
+            form: Some(Form::Dequantiser),
+            ..choice(consumers, 64)
+        };
+        add(problem(20, 136, 64 * steps - 16), dequantiser);
+    }
+    for (consumers, tile_m) in [(1, 256), (2, 64), (2, 256), (3, 128)] {
         let wide = Choice {
             tile_m: Some(tile_m),
-            ..choice(2)
+            ..choice(consumers, 64)
         };
         let strided = Problem {
             c_stride: Some(288),
@@ -231,20 +251,35 @@ fn nvfp4() -> Cases {
         };
         add(strided, wide);
     }
-    let dynamic = Choice {
-        order: Some(Order::Dynamic),
-        ..choice(2)
-    };
-    add(problem(40, 264, 96), dynamic);
     // Sums that CTAs of a cluster split, some with nothing to do.
-    for (split_k, k) in [(2, 64), (2, 448), (4, 128), (4, 608)] {
+    for (split_k, tile_k, k) in [(2, 64, 64), (2, 128, 448), (2, 256, 1600), (4, 64, 1616)] {
         let split = Choice {
             split_k: Some(split_k),
+            tile_m: Some(8 * split_k),
             ctas: Some(2 * split_k),
-            ..choice(split_k / 2)
+            ..choice(2, tile_k)
         };
-        add(problem(24, 264, k), split);
+        add(problem(40, 136, k), split);
     }
+    // Only the weights, in two tensors or one.
+    for (float, k) in [(Float::F16, 144), (Float::Bf16, 256)] {
+        for (weights, tile_k) in [(Weights::Apart, 64), (Weights::Concatenated, 256)] {
+            let only = Problem {
+                activations: Some(float),
+                a_stride: Some(264),
+                weights,
+                scales: tile_k > 64,
+                ..problem(40, 200, k)
+            };
+            add(only, choice(2, tile_k));
+        }
+    }
+    let one = Problem {
+        weights: Weights::Concatenated,
+        scale_layout: ScaleLayout::Block,
+        ..problem(20, 128, 96)
+    };
+    add(one, choice(3, 64));
     cases
 }
 

@@ -327,7 +327,7 @@ pub(crate) fn extents(
     })
 }
 
-fn side(call: &Call<'_>, name: &str, n: u64) -> Result<u32, FamilyError> {
+pub(crate) fn side(call: &Call<'_>, name: &str, n: u64) -> Result<u32, FamilyError> {
     match u32::try_from(n) {
         Ok(n) => Ok(n),
         Err(_) => call.refuse(format!("{name} is less than 2^32, not {n}")),

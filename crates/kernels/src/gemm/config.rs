@@ -22,6 +22,8 @@ pub enum Form {
     Storer,
     /// One loader, one consumer for the gate and one for the rest, which it is handed through shared memory
     TwoConsumer,
+    /// One loader, warps that make numbers of what it brings, and consumers: for weights of nvfp4
+    Dequantiser,
 }
 
 /// CTAs that share what they load, rows × columns of tiles.
@@ -266,7 +268,7 @@ impl Config {
         self.consumers
             + match self.form {
                 Form::DoubleBuffer => 0,
-                Form::Cooperative | Form::PingPong | Form::TwoConsumer => 1,
+                Form::Cooperative | Form::PingPong | Form::TwoConsumer | Form::Dequantiser => 1,
                 Form::Storer => 2,
             }
     }
@@ -523,6 +525,9 @@ impl Config {
                 "1 or 2 CTAs split the sums of a tile, not {}",
                 self.split_k
             )));
+        }
+        if self.form == Form::Dequantiser {
+            return refuse("form dequantiser is for weights of nvfp4 (dual-gemm --dtype nvfp4)");
         }
         if self.form == Form::TwoConsumer {
             if class.up.is_none() {

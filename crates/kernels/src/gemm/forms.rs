@@ -7,7 +7,7 @@ use warpline_ir::build::*;
 use warpline_ir::{BuildErrors, Element, Kernel, Target};
 
 /// The consumers' names.
-pub(crate) const CONSUMERS: [&str; 3] = ["first", "second", "third"];
+pub(crate) const CONSUMERS: [&str; 4] = ["first", "second", "third", "fourth"];
 
 /// The kernel of a class and a config.
 pub(super) fn build<A: Element, B: Element, T: Out>(
@@ -25,7 +25,8 @@ pub(super) fn build<A: Element, B: Element, T: Out>(
         (Form::TwoConsumer, ..) => two_consumer::<A, B, T>(k, class, c),
         (Form::Cooperative, _, true) => stream_k::<A, B, T>(k, class, c),
         (Form::Cooperative, 2.., _) => split_k::<A, B, T>(k, class, c),
-        (Form::Cooperative, ..) => cooperative::<A, B, T>(k, class, c),
+        // What has dequantisers has nothing to dequantise here: refused before.
+        (Form::Cooperative | Form::Dequantiser, ..) => cooperative::<A, B, T>(k, class, c),
     })
 }
 

@@ -32,7 +32,7 @@ pub(crate) fn form(form: Form) -> Choice {
             tile_n: Some(64),
             ..small
         },
-        Form::Cooperative | Form::Storer | Form::TwoConsumer => Choice {
+        Form::Cooperative | Form::Storer | Form::TwoConsumer | Form::Dequantiser => Choice {
             tile_m: Some(128),
             tile_n: Some(64),
             consumers: Some(2),

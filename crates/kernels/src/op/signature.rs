@@ -206,7 +206,7 @@ pub struct Output {
     /// The parameter whose element type it has.
     pub dtype_of: &'static str,
     /// The parameter that may name another; where there is one and a call does
-    /// not give it, the type is bf16 for one of 8 bits.
+    /// not give it, the type is bf16 for a float of 8 bits, and f16 for codes (u8).
     pub dtype_by: Option<&'static str>,
 }
 
@@ -294,6 +294,7 @@ impl Signature {
             })?,
             _ => match view(output.dtype_of)?.dtype {
                 DType::E4m3 | DType::E5m2 if output.dtype_by.is_some() => DType::Bf16,
+                DType::U8 if output.dtype_by.is_some() => DType::F16,
                 same => same,
             },
         };
@@ -316,6 +317,10 @@ mod tests {
                 "dual_gemm(Tensor x, Tensor w_gate, Tensor? w_up=None, str gate=\"silu\", \
                  str weights=\"concatenated\", Tensor? scale_x=None, Tensor? scale_gate=None, Tensor? scale_up=None, \
                  str? out_dtype=None, bool batch_invariant=False) -> Tensor",
+                "nvfp4_dual_gemm(Tensor x, Tensor w_gate, Tensor gate_scales, Tensor? w_up=None, \
+                 Tensor? up_scales=None, Tensor? x_scales=None, Tensor? scale_x=None, Tensor? scale_gate=None, \
+                 Tensor? scale_up=None, str gate=\"silu\", str scale_layout=\"plain\", str? out_dtype=None, \
+                 bool batch_invariant=False) -> Tensor",
                 "add(Tensor a, Tensor b) -> Tensor",
                 "softmax(Tensor x, int dim=-1) -> Tensor",
                 "layer_norm(Tensor x, Tensor? weight=None, Tensor? bias=None, float eps=1e-5) -> Tensor",

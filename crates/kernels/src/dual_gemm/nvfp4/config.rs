@@ -6,17 +6,58 @@ use crate::error::FamilyError;
 use crate::gemm::{Choice, Cluster, Config, Form, Order};
 use warpline_ir::Target;
 
-/// Bytes of a stage: A, codes of both weights, their scales.
-fn stage_bytes(c: &Config) -> u32 {
-    c.tile_m * line::DEPTH * 2 + 2 * c.tile_n * line::DEPTH / 2 + 2 * scales::TILE
+/// Bytes of a slot of A.
+fn token_bytes(c: &Config) -> u32 {
+    c.tile_m.saturating_mul(line::depth(c)) * 2
 }
 
-/// Bytes of shared memory: stages, staging tiles, barriers and what alignment may cost.
+/// Bytes of a slot of codes of so many rows of both weights and their scales.
+fn code_bytes(rows: u32) -> u32 {
+    let scales = line::BLOCKS * line::bands(rows) * scales::TILE;
+    2 * (rows * line::PANEL + scales)
+}
+
+/// Bytes of shared memory: rings, staging tiles, barriers and what alignment may cost.
 fn shared_bytes(c: &Config) -> u32 {
-    let staging = c.consumers * c.tile_m * c.rows() * 2;
-    // Sums that others of a cluster hand over.
-    let handed = (c.split_k.max(1) - 1) * c.consumers * 2 * c.rows() * c.tile_m * 4;
-    c.stages.saturating_mul(stage_bytes(c)) + staging + handed + 1024 + 32 * c.stages + 256
+    let (sums, ends) = match line::takes_turns(c) {
+        false => (0, c.consumers),
+        // Those of all consumers but one are handed to it.
+        true => ((c.consumers - 1) * 2 * line::OUTPUTS * c.tile_m * 4, 1),
+    };
+    let staging = ends * line::finished(c) * line::OUTPUTS * 2;
+    // All columns but those that a CTA finishes come from others of the cluster.
+    let handed = ends * (c.tile_m - line::finished(c)) * 2 * line::OUTPUTS * 4;
+    let (weights, feeds) = (line::weight_stages(c), line::feeds(c));
+    let tokens = line::token_stages(c);
+    let decoded = match c.form {
+        Form::Dequantiser => c.stages.saturating_mul(2 * c.tile_n * line::BLOCK * 2),
+        _ => 0,
+    };
+    let feed = (tokens.saturating_mul(token_bytes(c)))
+        .saturating_add(weights.saturating_mul(code_bytes(c.tile_n)));
+    let barriers = 16 * (feeds * (tokens + weights) + c.stages) + 256;
+    (feeds.saturating_mul(feed))
+        .saturating_add(decoded.saturating_add(sums + staging + handed + 2048 + barriers))
+}
+
+/// The most tokens of a tile: what sums leave of a consumer's registers, of
+/// which products in flight and the next operand need two sets.
+fn most_tokens(c: &Config) -> u32 {
+    let deep = line::depth(c) > line::BLOCK;
+    // Four warpgroups begin with 128 registers and three with 168, which is what
+    // the sums of a role that is not given more have to fit.
+    if c.form == Form::Dequantiser {
+        return if c.consumers == 2 { 128 } else { 192 };
+    }
+    match (line::takes_turns(c), c.consumers, deep) {
+        (false, 1 | 2, _) => 256,
+        (false, 3, false) => 128,
+        (false, 3, true) => 96,
+        (false, _, false) => 64,
+        (false, _, true) => 16,
+        (true, 2, _) => 64,
+        (true, ..) => 32,
+    }
 }
 
 /// The config of which some fields are fixed, and the others are those of `base`.
@@ -37,8 +78,8 @@ fn complete(
     let mut c = Config {
         form: asked!(form, Form::Cooperative),
         tile_m: asked!(tile_m, 64),
-        tile_n: asked!(tile_n, 64 * consumers),
-        tile_k: asked!(tile_k, line::DEPTH),
+        tile_n: 0,
+        tile_k: asked!(tile_k, line::BLOCK),
         consumers,
         stages: 0,
         cluster: asked!(cluster, Cluster::One),
@@ -55,8 +96,15 @@ fn complete(
         math_registers: 0,
         ctas: 0,
     };
-    if c.form != Form::Cooperative || !c.swap {
-        return refuse("nvfp4 has form cooperative, with the weights as rows of the tensor cores' tile (--swap)".into());
+    if !matches!(c.form, Form::Cooperative | Form::Dequantiser) || !c.swap {
+        return refuse("nvfp4 has the forms cooperative and dequantiser, with the weights as rows of the tensor cores' tile (--swap)".into());
+    }
+    if c.form == Form::Dequantiser && (c.tile_k != line::BLOCK || consumers > 2) {
+        return refuse(format!(
+            "form dequantiser has --tile-k {} and 1 or 2 consumers, not {} and {consumers}",
+            line::BLOCK,
+            c.tile_k
+        ));
     }
     if c.cluster != Cluster::One || c.stream_k {
         return refuse("nvfp4 goes with neither --cluster nor --stream-k".into());
@@ -67,43 +115,87 @@ fn complete(
             c.split_k
         ));
     }
-    if c.split_k > 1 && c.order == Order::Dynamic {
-        return refuse("with --split-k a CTA's tiles are known: not --order dynamic".into());
+    if c.order == Order::Dynamic {
+        return refuse("nvfp4's tiles are dealt beforehand: not --order dynamic".into());
     }
-    if !(1..=2).contains(&consumers) || c.tile_n != 64 * consumers {
+    if !(1..=4).contains(&consumers) {
+        return refuse(format!("1 to 4 warpgroups multiply, not {consumers}"));
+    }
+    if ![line::BLOCK, 2 * line::BLOCK, line::WIDTH].contains(&c.tile_k) {
         return refuse(format!(
-            "1 or 2 warpgroups decode 64 rows of each weight: --tile-n is 64 for each consumer, not {} for {consumers}",
+            "--tile-k is {}, {}, or {} of which each consumer takes every so many, not {}",
+            line::BLOCK,
+            2 * line::BLOCK,
+            line::WIDTH,
+            c.tile_k
+        ));
+    }
+    if line::takes_turns(&c) && consumers == 1 {
+        return refuse(format!(
+            "of --tile-k {} each of 2 to 4 consumers takes every so many, not 1",
+            line::WIDTH
+        ));
+    }
+    let outputs = match line::takes_turns(&c) {
+        false => line::OUTPUTS * consumers,
+        true => line::OUTPUTS,
+    };
+    c.tile_n = asked!(tile_n, outputs);
+    if c.tile_n != outputs {
+        return refuse(format!(
+            "a warpgroup has {} outputs: --tile-n of {consumers} consumers with --tile-k {} is {outputs}, not {}",
+            line::OUTPUTS,
+            c.tile_k,
             c.tile_n
         ));
     }
-    if c.tile_m == 0 || !c.tile_m.is_multiple_of(16) || c.tile_m > 128 {
+    let most = most_tokens(&c);
+    if c.tile_m == 0 || !c.tile_m.is_multiple_of(16) || c.tile_m > most {
         return refuse(format!(
-            "--tile-m is a multiple of 16 up to 128, not {}",
-            c.tile_m
+            "--tile-m of {consumers} consumers with --tile-k {} is a multiple of 16 up to {most}, not {}",
+            c.tile_k, c.tile_m
         ));
     }
-    if c.tile_k != line::DEPTH {
-        return refuse(format!("--tile-k is {}, not {}", line::DEPTH, c.tile_k));
+    if !line::finished(&c).is_multiple_of(8) {
+        return refuse(format!(
+            "each CTA of --split-k {} finishes a multiple of 8 tokens of a tile, not {}",
+            c.split_k,
+            line::finished(&c)
+        ));
     }
     if c.group == 0 {
         return refuse("a band has at least 1 row of tiles, not 0 (--group 0)".into());
     }
-    match consumers {
-        2 => {
+    match (line::takes_turns(&c), consumers) {
+        (false, 2) if c.form == Form::Dequantiser => {
             c.load_registers = asked!(load_registers, 40);
-            c.math_registers = asked!(math_registers, 232);
+            c.math_registers = asked!(math_registers, 192);
+            let left = 512 - c.load_registers.min(512);
+            if c.math_registers.saturating_mul(2) > left.saturating_sub(64) {
+                return refuse(format!(
+                    "of 512 registers at least 64 are left for the role that dequantises, not {}",
+                    left.saturating_sub(2 * c.math_registers.min(256))
+                ));
+            }
+        }
+        (false, 2 | 3) => {
+            c.load_registers = asked!(load_registers, 40);
+            c.math_registers = asked!(math_registers, if consumers == 2 { 232 } else { 152 });
         }
         _ if choice.load_registers.or(choice.math_registers).is_some() => {
             return refuse(
-                "registers are moved between roles of 3 or more warpgroups; this config has 2"
-                    .into(),
+                "registers are moved where 2 or 3 consumers have outputs of their own".into(),
             );
         }
         _ => {}
     }
     let fits = |stages: u32| shared_bytes(&Config { stages, ..c }) <= target.shared_bytes;
     // More are not faster, and where sums are split take long to check.
-    let useful = if c.split_k > 1 { 5 } else { 8 };
+    let useful = match (line::takes_turns(&c), c.split_k) {
+        (true, _) => 3,
+        (_, 1) => 8,
+        _ => 5,
+    };
     let most = (2..=useful).rev().find(|&stages| fits(stages)).unwrap_or(2);
     c.stages = asked!(stages, most);
     if c.stages < 2 || c.stages > 32 {
@@ -145,12 +237,17 @@ fn complete(
 /// Every config worth a try, with the caller's choices in it.
 fn space(p: &Problem, choice: &Choice, target: &Target) -> Result<Vec<Config>, FamilyError> {
     let (mut all, mut refused) = (Vec::new(), None);
-    let most = p.m.next_multiple_of(16).min(128);
-    for consumers in [2, 1] {
+    let most = p.m.next_multiple_of(16).min(256);
+    let own = [2, 3, 4, 1].map(|consumers| (consumers, line::BLOCK));
+    let deep = [2, 3].map(|consumers| (consumers, 2 * line::BLOCK));
+    let turns = [4, 3, 2].map(|consumers| (consumers, line::WIDTH));
+    let shapes = own.into_iter().chain(deep).chain(turns);
+    for (consumers, tile_k) in shapes {
         for tile_m in (1..=most / 16).rev().map(|i| 16 * i) {
             for split_k in [1, 2, 4] {
                 let base = Choice {
                     consumers: Some(consumers),
+                    tile_k: Some(tile_k),
                     tile_m: Some(tile_m),
                     split_k: Some(split_k),
                     ..Choice::default()
@@ -169,28 +266,64 @@ fn space(p: &Problem, choice: &Choice, target: &Target) -> Result<Vec<Config>, F
     }
 }
 
+/// Microseconds, fitted to 30 configs at the five shapes of `bench nvfp4` on an
+/// H200 (docs/perf/dual-gemm.md).
+mod micros {
+    /// A cycle of the tensor cores when they are busy.
+    pub(super) const PRODUCT: f64 = 0.63e-3;
+    /// 64 of K of a consumer's weights to an operand, in steps of 64 and of 128.
+    pub(super) const DECODED: [f64; 2] = [0.115, 0.107];
+    /// A byte from the L2 to one SM.
+    pub(super) const BYTE: f64 = 1.0 / 60e3;
+    /// From a free slot of weights to a full one.
+    pub(super) const LATENCY: f64 = 2.0;
+    /// The step before, the launch and the first slots.
+    pub(super) const BEGIN: f64 = 6.0;
+    /// The end of a tile, and of each of its tokens.
+    pub(super) const END: [f64; 2] = [1.5, 0.006];
+    /// Sums handed between CTAs, and each token of each consumer.
+    pub(super) const HANDED: [f64; 2] = [1.5, 0.004];
+    /// Sums handed between consumers of a CTA.
+    pub(super) const PART: f64 = 0.6;
+}
+
 /// Seconds that a config may take: decoding, products or bytes, whichever is
-/// longest in a step, in waves of tiles.
+/// longest in a slot of weights, in waves of tiles.
 pub(crate) fn estimate(p: &Problem, c: &Config, target: &Target) -> Option<f64> {
-    let consumers = f64::from(c.consumers);
-    // Four products of 16 of K for each of two blocks of rows, and instructions
-    // of a warp on each scheduler.
-    let products = consumers * 8.0 * (f64::from(c.tile_m) / 2.0).max(16.0);
-    let decoding = 330.0;
-    let brought = f64::from(stage_bytes(c)) / 60.0;
-    let latency = 1300.0 / f64::from(c.stages - 1);
-    // What one warpgroup decodes hides behind the products of the other.
-    let alone = products / consumers + decoding;
-    let step = products.max(alone).max(brought).max(latency);
+    let (consumers, tokens) = (f64::from(c.consumers), f64::from(c.tile_m));
+    // A slot of each feed, in which every consumer has as many blocks as a slot has.
+    let blocks = f64::from(line::BLOCKS);
+    let products = blocks * consumers * 4.0 * (tokens / 2.0).max(16.0) * micros::PRODUCT;
+    let decoded = micros::DECODED[usize::from(line::depth(c) > line::BLOCK)];
+    // A role of its own decodes as much as a consumer would, and writes it out.
+    let decoding = match c.form {
+        Form::Dequantiser => blocks * consumers * 4.0 * decoded,
+        _ => blocks * consumers * decoded,
+    };
+    let alone = blocks * 2.0 * decoded;
+    let x = f64::from(c.tile_m * line::WIDTH * 2);
+    let feeds = f64::from(line::feeds(c));
+    let brought = feeds * (x + f64::from(code_bytes(c.tile_n))) * micros::BYTE;
+    let latency = micros::LATENCY / f64::from(line::weight_stages(c) - 1);
+    let round = products.max(decoding).max(alone).max(brought).max(latency);
+    let rounds = f64::from(line::rounds(p.k, c));
+    let end = micros::END[0] + micros::END[1] * tokens;
+    let handed = match c.split_k {
+        1 => 0.0,
+        n => f64::from(n.ilog2()) * (micros::HANDED[0] + micros::HANDED[1] * tokens * consumers),
+    };
+    let parts = (feeds - 1.0) * micros::PART;
     let [tall, wide] = c.tiles(&widened(p));
-    let clusters = c.ctas.min(target.sms) / c.split_k;
+    // Of clusters of four not all that would fit run at a time.
+    let clusters = match c.split_k {
+        4 => (target.sms / 4).saturating_sub(3),
+        n => target.sms / n,
+    };
+    let clusters = clusters.min(c.ctas / c.split_k).max(1);
     let waves = ((tall * wide) as f64 / f64::from(clusters)).ceil();
-    let steps = f64::from(p.k.div_ceil(line::DEPTH).div_ceil(c.split_k));
-    let handed = f64::from(c.split_k - 1) * (800.0 + f64::from(c.tile_m) * 40.0);
-    let end = 1500.0 + f64::from(c.tile_m) * 20.0 + handed;
-    let busy = (4000.0 + waves * (steps * step + end)) / 1.6e9;
+    let busy = micros::BEGIN + waves * (rounds * round + end + handed + parts);
     let memory = super::cost(p).bytes / 3.6e12;
-    Some(4.5e-6 + (busy.powi(4) + memory.powi(4)).powf(0.25))
+    Some((busy * 1e-6).max(memory))
 }
 
 fn time(p: &Problem, c: &Config, target: &Target) -> f64 {

@@ -1,42 +1,88 @@
 //! Codes of NVFP4 to numbers, in registers.
 
+use half::{bf16, f16};
 use warpline_ir::build::*;
-use warpline_ir::{E4m3x4, F16x2};
+use warpline_ir::{Bf16x2, E4m3x4, F16x2};
 
-/// How much smaller numbers are that [`pair`] and [`scale`] give together: 2⁸.
+/// How much smaller numbers are than what [`Decoded::numbers`] gives: 2⁸.
 ///
-/// A code in f16 is 2¹⁴ times too small; to multiply it with 2¹⁴ times its
-/// scale would leave f16's range from a scale of 4 on. With 2⁶ times the scale
-/// every product of a code and a scale is in range, and none loses a bit.
+/// A code, moved to where a wider float has sign, exponent and mantissa, is
+/// that number but for the bias of the exponent: 2¹⁴ times too small in f16.
+/// To multiply it with 2¹⁴ times its scale would leave the range from a scale
+/// of 4 on. With a factor that is 2⁸ times less every product of a code and a
+/// scale is in range, and none loses a bit, in f16 as in bf16.
 pub(super) const SMALLER: f32 = 256.0;
 
-/// Codes i and i + 4 of eight, as numbers 2¹⁴ times smaller; exact.
-///
-/// A code is sign, two bits of exponent, one of mantissa: shifted to where f16
-/// has these, it is that number, but for the bias of the exponent.
-#[track_caller]
-pub(super) fn pair(codes: Reg<u32>, i: u32) -> Reg<F16x2> {
-    let shifted = |left: i32| match left {
-        0 => codes,
-        1.. => codes << left as u32,
-        _ => codes >> left.unsigned_abs(),
-    };
-    let first = 4 * i as i32;
-    let sign = shifted(12 - first) & 0x8000_8000u32;
-    let rest = shifted(9 - first);
-    lop3(rest, 0x0e00_0e00u32, sign, |rest, mask, sign| {
-        rest & mask | sign
-    })
-    .bitcast()
+/// A type that codes are decoded to: each product of a code and a scale is exact in it.
+pub(super) trait Decoded: Half + Stored {
+    /// Eight codes times their scale: numbers i and i + 4 as pair i, [`SMALLER`].
+    fn numbers(codes: Reg<u32>, scale: Reg<Self::Pair>) -> [Reg<Self::Pair>; 4];
+
+    /// The scale that `selector` picks of four, twice, with what [`numbers`](Self::numbers) needs.
+    fn scale(four: Reg<u32>, selector: Reg<u32>) -> Reg<Self::Pair>;
 }
 
-/// Byte `i` of four scales twice, and 2⁶ times greater; exact. `selector` is
-/// that of [`selector`].
+impl Decoded for f16 {
+    /// A byte has all that a code becomes, so four codes are worked on at a time.
+    #[track_caller]
+    fn numbers(codes: Reg<u32>, scale: Reg<F16x2>) -> [Reg<F16x2>; 4] {
+        // Of s e e m the byte s 0 0 0 e e m 0.
+        let bytes = |sign: Reg<u32>, rest: Reg<u32>| {
+            lop3(
+                rest,
+                0x0e0e_0e0eu32,
+                sign & 0x8080_8080u32,
+                |rest, mask, sign| rest & mask | sign,
+            )
+        };
+        let even = bytes(codes << 4u32, codes << 1u32);
+        let odd = bytes(codes, codes >> 3u32);
+        [(even, 0x2404), (odd, 0x2404), (even, 0x3414), (odd, 0x3414)]
+            .map(|(four, two)| prmt(four, 0u32, two as u32).bitcast::<F16x2>() * scale)
+    }
+
+    #[track_caller]
+    fn scale(four: Reg<u32>, selector: Reg<u32>) -> Reg<F16x2> {
+        picked(four, selector) * both(64.0)
+    }
+}
+
+impl Decoded for bf16 {
+    #[track_caller]
+    fn numbers(codes: Reg<u32>, scale: Reg<Bf16x2>) -> [Reg<Bf16x2>; 4] {
+        let shifted = |left: i32| match left {
+            0 => codes,
+            1.. => codes << left as u32,
+            _ => codes >> left.unsigned_abs(),
+        };
+        std::array::from_fn(|i| {
+            let first = 4 * i as i32;
+            let sign = shifted(12 - first) & 0x8000_8000u32;
+            let bits = lop3(
+                shifted(6 - first),
+                0x01c0_01c0u32,
+                sign,
+                |rest, mask, sign| rest & mask | sign,
+            );
+            bits.bitcast::<Bf16x2>() * scale
+        })
+    }
+
+    #[track_caller]
+    fn scale(four: Reg<u32>, selector: Reg<u32>) -> Reg<Bf16x2> {
+        let [one, _] = picked(four, selector).widen();
+        // The bias of 126 that a code lacks, less 2⁸.
+        let one = one * 2f32.powi(118);
+        Reg::round(one, one)
+    }
+}
+
+/// The scale that `selector` picks of four, twice.
 #[track_caller]
-pub(super) fn scale(four: Reg<u32>, selector: Reg<u32>) -> Reg<F16x2> {
+fn picked(four: Reg<u32>, selector: Reg<u32>) -> Reg<F16x2> {
     let same = prmt(four, 0u32, selector).bitcast::<E4m3x4>();
     let [twice, _] = same.widen_f16();
-    twice * both(64.0)
+    twice
 }
 
 /// What picks byte `i` of a word four times.
@@ -48,6 +94,6 @@ pub(super) fn selector(i: Reg<u32>) -> Reg<u32> {
 /// A number twice.
 #[track_caller]
 pub(super) fn both(x: f32) -> Reg<F16x2> {
-    let bits = u32::from(half::f16::from_f32(x).to_bits());
+    let bits = u32::from(f16::from_f32(x).to_bits());
     (bits << 16 | bits).reg().bitcast()
 }

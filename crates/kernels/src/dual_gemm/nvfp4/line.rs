@@ -1,333 +1,367 @@
-//! The line: weights are decoded by the warpgroups that multiply them.
+//! The line: weights are decoded by the warpgroups that multiply them, or by one before.
+//!
+//! Each consumer has 32 outputs: the 64 rows of its accumulator are those of
+//! the gate and of the other weight, eight of each in turn, and its columns
+//! are tokens. So what is decoded once is multiplied with up to 256 tokens,
+//! and both sums of an output are in one thread.
+//!
+//! Consumers have outputs of their own and see every slot, or have the same
+//! outputs and take slots in turn, each from rings of its own. In the form with
+//! dequantisers they find weights decoded in a second ring.
 
-use super::decode::{SMALLER, pair, scale, selector};
-use super::scales::TILE;
+use super::decode::{Decoded, SMALLER};
+use super::end::End;
+use super::multiply::consumer;
+use super::scales::TILE_WORDS;
+use super::{bring, dequantise};
 use crate::gemm::problem::Class;
 use crate::gemm::walk::{Seat, Walk};
-use crate::gemm::{Config, forms};
-use half::f16;
+use crate::gemm::{Config, Form, forms};
 use warpline_ir::build::*;
-use warpline_ir::ops::policy::CacheHint;
 use warpline_ir::{BuildErrors, DType, Kernel, TensorMapDecl};
 
-/// Elements of K in a stage.
-pub(super) const DEPTH: u32 = 64;
+/// Elements of K of a block of scales, and the fewest that a consumer decodes
+/// and multiplies at a time.
+pub(super) const BLOCK: u32 = 64;
 
-/// Codes of the weights, gate above up for each consumer, and their scales.
-type Weights = (Tile<u8>, Tile<u8>);
+/// Elements of K of a slot of codes: a panel, since what a copy of a box costs
+/// is counted in rows.
+pub(super) const WIDTH: u32 = 256;
 
-/// What a lane has of a step's weights: codes, and for each of its rows the
-/// word that has the scale.
-type Codes = (RegNibbles, Vec<Reg<u32>>);
+/// Blocks of a slot of codes.
+pub(super) const BLOCKS: u32 = WIDTH / BLOCK;
 
-/// The maps of A in f16, of the codes of each weight, and of C.
-pub(super) fn maps(c: &Config) -> [TensorMapDecl; 3] {
-    [
-        TensorMapDecl::tiled(DType::F16, [DEPTH, c.tile_m]),
-        TensorMapDecl::tiled(DType::U8, [DEPTH / 2, c.rows()]),
-        TensorMapDecl::tiled(DType::F16, [c.rows(), c.tile_m]),
-    ]
+/// Bytes of a row of a slot of codes.
+pub(super) const PANEL: u32 = WIDTH / 2;
+
+/// Outputs of a consumer.
+pub(super) const OUTPUTS: u32 = 32;
+
+/// Do consumers take slots in turn, and have the same outputs?
+pub(super) fn takes_turns(c: &Config) -> bool {
+    c.tile_k == WIDTH
 }
 
-/// One loads f16 of A, and codes and scales of the weights; consumers decode
-/// the weights into the operand on the left, gate above up, and multiply, two
-/// of them in turn: one decodes while the products of the other run. Where
-/// CTAs of a cluster split the sums of a tile, the first adds them up.
-pub(super) fn build(class: &Class, c: &Config, scaled: bool) -> Result<Kernel, BuildErrors> {
+/// Elements of K that a consumer decodes and multiplies at a time.
+pub(super) fn depth(c: &Config) -> u32 {
+    if takes_turns(c) { BLOCK } else { c.tile_k }
+}
+
+/// Slots of a ring of A.
+pub(super) fn token_stages(c: &Config) -> u32 {
+    match takes_turns(c) {
+        true => c.stages.saturating_mul(BLOCKS),
+        false => c.stages,
+    }
+}
+
+/// Slots of codes of a round: one for each feed.
+pub(super) fn feeds(c: &Config) -> u32 {
+    if takes_turns(c) { c.consumers } else { 1 }
+}
+
+/// Slots of a ring of weights: as many as that of A is for, and one more where all consumers share it.
+pub(super) fn weight_stages(c: &Config) -> u32 {
+    match takes_turns(c) {
+        true => c.stages,
+        false => (c.stages.saturating_mul(c.tile_k)).div_ceil(WIDTH) + 1,
+    }
+}
+
+/// How the line begins and how long it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Course {
+    /// Rounds whose weights are loaded before A.
+    pub(super) lead: u32,
+    /// Do the steps before leave weights and their scales alone?
+    pub(super) settled: bool,
+    /// Is K a multiple of 64, so that no scale lies behind it?
+    pub(super) whole: bool,
+}
+
+impl Course {
+    /// Of a line over `k` of K.
+    pub(super) fn new(k: u32, c: &Config, settled: bool) -> Self {
+        Self {
+            lead: weight_stages(c),
+            settled,
+            whole: k.is_multiple_of(BLOCK),
+        }
+    }
+}
+
+/// Rounds of one CTA of as many as split K: at least those that it begins with,
+/// of which some are zeros where K is short, so that one kernel serves every K.
+pub(super) fn rounds(k: u32, c: &Config) -> u32 {
+    k.div_ceil(WIDTH * feeds(c) * c.split_k)
+        .max(weight_stages(c))
+}
+
+/// Blocks of 128 rows of scales that so many rows may lie in, which start at a
+/// multiple of that many.
+pub(super) fn bands(rows: u32) -> u32 {
+    let step = 1 << rows.trailing_zeros().min(7);
+    (128 - step + rows).div_ceil(128)
+}
+
+/// Tokens that each of the CTAs that split a tile's sums finishes.
+pub(super) fn finished(c: &Config) -> u32 {
+    c.tile_m / c.split_k
+}
+
+/// Codes, of weights all of the gate first, and their scales.
+pub(super) type Coded = (Tile<u8>, Tile<u32>);
+
+/// What a consumer multiplies: numbers of A, and weights.
+pub(super) struct Feed<T: Decoded> {
+    pub(super) x: Ring<Tile<T>>,
+    pub(super) weights: Ring<Coded>,
+}
+
+/// The map of codes, so many rows at a time.
+pub(super) fn map_of_codes(rows: u32) -> TensorMapDecl {
+    TensorMapDecl::tiled(DType::U8, [PANEL, rows])
+}
+
+/// The map of the scales of so many rows in blocks.
+pub(super) fn map_of_scales(rows: u32) -> TensorMapDecl {
+    TensorMapDecl::tiled(DType::U32, [TILE_WORDS, BLOCKS, bands(rows)])
+}
+
+/// The map of A as numbers.
+pub(super) fn map_of_tokens(dtype: DType, c: &Config) -> TensorMapDecl {
+    TensorMapDecl::tiled(dtype, [BLOCK, c.tile_m])
+}
+
+/// The map of C.
+pub(super) fn map_of_out(dtype: DType, c: &Config) -> TensorMapDecl {
+    TensorMapDecl::tiled(dtype, [OUTPUTS, finished(c)])
+}
+
+/// One role brings codes and scales of the weights, and A, which the step before
+/// makes; consumers decode weights and multiply. Where CTAs of a cluster split
+/// the sums of a tile, each finishes a part of the tokens.
+pub(super) fn build<T: Decoded>(
+    class: &Class,
+    c: &Config,
+    course: Course,
+    numbers: &[&str],
+) -> Result<Kernel, BuildErrors> {
     Kernel::build("nvfp4_dual_gemm", |k| {
-        let line = &Line::declare(k, class, c, scaled);
-        let load = || {
-            forms::helper(k, "load", c).body(|| {
-                elect(|| {
-                    line.prefetch();
-                    wait_prerequisites();
-                    line.each(true, |seat| {
-                        steps(line.share).each(|i| line.load(seat, line.first() + i));
+        let line = &Line::<T>::declare(k, class, c, course, numbers);
+        let compute = || match (c.form, takes_turns(c)) {
+            (Form::Dequantiser, _) => {
+                let decoded = dequantise::role(k, line);
+                for i in 0..c.consumers {
+                    let end = End::declare(k, line, i);
+                    let finish = |sums, seat| end.finish(sums, seat);
+                    dequantise::consumer(k, line, decoded, i, finish);
+                }
+            }
+            (_, false) => {
+                for i in 0..c.consumers {
+                    let end = End::declare(k, line, i);
+                    consumer(k, line, i, |sums, seat| end.finish(sums, seat));
+                }
+            }
+            (_, true) => {
+                let end = End::declare(k, line, 0);
+                let parts: Vec<_> = (1..c.consumers)
+                    .map(|i| {
+                        let name = format!("part_{}", forms::CONSUMERS[i as usize]);
+                        k.ring(&name, 1, |s| s.plain::<f32>(c.tile_m / 8, 512))
+                    })
+                    .collect();
+                consumer(k, line, 0, |sums, seat| {
+                    let sums = parts.iter().fold(sums, |sums, ring| {
+                        let slot = ring.wait();
+                        let part = sums.load_lanes(&slot.tiles());
+                        slot.release();
+                        sums.zip(&part, |x, y| x + y)
                     });
+                    end.finish(sums, seat);
                 });
-            });
-        };
-        let names = &forms::CONSUMERS[..c.consumers as usize];
-        let turn = (names.len() == 2).then(|| k.turn("tensor cores", [names[0], names[1]]));
-        let compute = || {
-            for i in 0..c.consumers {
-                consumer(k, line, i, turn);
+                for (i, ring) in (1..).zip(&parts) {
+                    consumer(k, line, i, |sums, _| {
+                        let slot = ring.acquire();
+                        sums.store_lanes(&slot.tiles());
+                        slot.commit();
+                    });
+                }
             }
         };
-        forms::line_up(c, load, compute);
+        forms::line_up(c, || bring::role(k, line), compute);
     })
 }
 
-/// A role that decodes and multiplies 64 rows of each weight.
-fn consumer(k: Builder, line: &Line<'_>, i: u32, turn: Option<Turn>) {
-    let c = line.config;
-    let name = forms::CONSUMERS[i as usize];
-    let rings = (1..c.split_k).map(|rank| {
-        let name = format!("sums_{name}_{rank}");
-        let ring = k.ring(&name, 1, |s| s.tile::<f32>(2 * c.rows(), c.tile_m));
-        (rank, ring.across())
-    });
-    let handed: Vec<_> = rings.collect();
-    let outbox = k.outbox::<f16>(name, 1, c.tile_m, c.rows());
-    let role = k.role(name).warpgroups(1);
-    let role = role.registers_opt(forms::registers(c.math_registers));
-    role.body(|| {
-        wait_prerequisites();
-        let factors = line.factors();
-        let lane = Lane::new();
-        line.each(false, |seat| {
-            let output = seat.n * c.tile_n + i * c.rows();
-            let (lane, first) = (lane.of(output), line.first());
-            let acc = Acc::new(2 * c.rows(), c.tile_m);
-            let codes = line.codes(i, lane, first);
-            let last = steps(line.share - 1).fold(codes, |step, codes| {
-                let next = || line.codes(i, lane, first + step + 1);
-                line.multiply(&acc, &lane.decode(codes), turn, next)
-            });
-            line.multiply(&acc, &lane.decode(last), turn, || ());
-            let sums = acc.finish();
-            summed(&handed, sums, |sums| {
-                let at = [output, seat.m * c.tile_m];
-                outbox.send_transposed(&line.finish(&sums, factors), line.out, at);
-            });
-        });
-    });
-}
-
-/// Has `f` go on with the sums of a tile: in the first CTA of a cluster, which
-/// is handed those of the others through its rings.
-#[track_caller]
-fn summed(handed: &[(u32, Ring<Tile<f32>>)], sums: Frag, f: impl FnOnce(Frag)) {
-    if handed.is_empty() {
-        f(sums);
-        return;
-    }
-    let rank = cluster_rank();
-    if_else(
-        rank.eq(0u32),
-        || {
-            let all = handed.iter().fold(sums.clone(), |all, (from, ring)| {
-                let slot = ring.wait();
-                let more = Frag::load(&slot.tiles());
-                slot.release_to(*from);
-                all.zip(&more, |x, y| x + y)
-            });
-            f(all);
-        },
-        || {
-            for (from, ring) in handed {
-                if_(rank.eq(*from), || {
-                    let slot = ring.acquire_at(0u32);
-                    sums.store(&slot.tiles());
-                    slot.commit();
-                });
-            }
-        },
-    );
-}
-
-/// What a lane of a consumer picks of the scales of a stage.
-#[derive(Clone, Copy)]
-struct Lane {
-    /// Which of four groups of 16 of K is its own.
-    group: Reg<u32>,
-    /// Picks the scale of that group.
-    pick: Reg<u32>,
-    /// The byte of the scales of its first row of 64.
-    place: Reg<u32>,
-}
-
-impl Lane {
-    #[track_caller]
-    fn new() -> Self {
-        let lane = lane_id();
-        let group = lane & 3u32;
-        let row = (warp_in_role() & 3u32) * 16u32 + (lane >> 2u32);
-        Self {
-            group,
-            pick: selector(group),
-            place: ((row & 31u32) << 4u32) + (row >> 5u32) * 4u32,
-        }
-    }
-
-    /// Weights as an operand.
-    #[track_caller]
-    fn decode(self, (codes, scales): Codes) -> RegOperand<f16, Nibbles> {
-        let scales: Vec<_> = scales
-            .into_iter()
-            .map(|four| scale(four, self.pick))
-            .collect();
-        codes.decode(|word, i, group| {
-            pair(word, i) * scales[2 * group.block as usize + usize::from(group.below)]
-        })
-    }
-
-    /// For 64 rows from a row on: the first or the last of 128, which lie together.
-    #[track_caller]
-    fn of(self, first: Reg<u32>) -> Self {
-        let place = self.place + ((first >> 5u32) & 2u32) * 4u32;
-        Self { place, ..self }
-    }
-}
-
 /// The parameters of the line, and how it is solved.
-struct Line<'a> {
-    class: &'a Class,
-    config: &'a Config,
+pub(super) struct Line<'a, T: Decoded> {
+    pub(super) class: &'a Class,
+    pub(super) config: &'a Config,
+    pub(super) course: Course,
     /// Groups of 16 of K.
     groups: Reg<u32>,
-    /// Steps of K, and those of one CTA of as many as split them.
-    depth: Reg<u32>,
-    share: Reg<u32>,
-    x: Map,
-    weights: [Map; 2],
-    out: Map,
+    /// Rounds of one CTA of as many as split K.
+    pub(super) rounds: Reg<u32>,
+    /// Codes and scales of the gate, and of the other weight.
+    pub(super) weights: [[Map; 2]; 2],
+    /// A in 16 bits.
+    pub(super) x: Map,
+    pub(super) out: Map,
     walk: Walk,
-    scales: [Global<u8>; 2],
-    numbers: Option<[Global<f32>; 3]>,
-    x_ring: Ring<Tile<f16>>,
-    weight_ring: Ring<Weights>,
+    /// What multiplies the gate, the other weight and perhaps A.
+    numbers: Vec<Global<f32>>,
+    pub(super) feeds: Vec<Feed<T>>,
 }
 
-impl<'a> Line<'a> {
+impl<'a, T: Decoded> Line<'a, T> {
     /// Declares the parameters, in the order in which a launch gives them.
-    fn declare(k: Builder, class: &'a Class, c: &'a Config, scaled: bool) -> Self {
+    fn declare(
+        k: Builder,
+        class: &'a Class,
+        c: &'a Config,
+        course: Course,
+        numbers: &[&str],
+    ) -> Self {
         if c.split_k > 1 {
             k.cluster(c.split_k, 1, 1);
         }
         let groups = k.param::<u32>("groups").at_least(1);
-        let depth = groups.div_ceil(4u32);
-        let [x, codes, out] = maps(c);
-        let weights = |s: &Stages| (s.tile(2 * c.tile_n, DEPTH / 2), s.vector(2 * TILE));
+        let rounds = k.param::<u32>("rounds").at_least(course.lead);
+        let coded = |names: [&str; 2], rows| {
+            let decls = [map_of_codes(rows), map_of_scales(rows)];
+            [0, 1].map(|i| match k.tensor_map(names[i], decls[i].clone()) {
+                map if course.settled => map.settled(),
+                map => map,
+            })
+        };
+        let slot = |s: &Stages, rows, bands| {
+            let scales = s.vector(bands * BLOCKS * TILE_WORDS);
+            (s.tile(rows, PANEL), scales)
+        };
+        let weights = [["gate", "gate_scales"], ["up", "up_scales"]];
+        let weights = weights.map(|names| coded(names, c.tile_n));
+        let feeds = (0..feeds(c)).map(|i| {
+            let name = |of: &str| match takes_turns(c) {
+                true => format!("{of}_{}", forms::CONSUMERS[i as usize]),
+                false => of.into(),
+            };
+            let x = k.ring(&name("x"), token_stages(c), |s| s.tile(c.tile_m, depth(c)));
+            let weights = k.ring(&name("weights"), weight_stages(c), |s| {
+                slot(s, 2 * c.tile_n, 2 * bands(c.tile_n))
+            });
+            match takes_turns(c) {
+                true => Feed { x, weights },
+                false if c.form == Form::Dequantiser => Feed {
+                    x: x.shared(),
+                    weights,
+                },
+                false => Feed {
+                    x: x.shared(),
+                    weights: weights.shared(),
+                },
+            }
+        });
+        let feeds = feeds.collect();
         Self {
             class,
             config: c,
+            course,
             groups,
-            depth,
-            share: depth.div_ceil(c.split_k),
-            x: k.tensor_map("x", x),
-            weights: ["gate", "up"].map(|name| k.tensor_map(name, codes.clone())),
-            out: k.tensor_map("c", out),
+            rounds,
+            weights,
+            x: k.tensor_map("x", map_of_tokens(T::DTYPE, c)),
+            out: k.tensor_map("c", map_of_out(T::DTYPE, c)),
             walk: Walk::declare(k, class, c),
-            scales: ["gate_scales", "up_scales"].map(|name| k.pointer(name)),
-            numbers: scaled
-                .then(|| ["scale_a", "scale_gate", "scale_up"].map(|name| k.pointer(name))),
-            x_ring: k.ring("x", c.stages, |s| s.tile(c.tile_m, DEPTH)).shared(),
-            weight_ring: k.ring("weights", c.stages, weights).shared(),
+            numbers: numbers.iter().map(|name| k.pointer(name)).collect(),
+            feeds,
         }
     }
 
-    /// Before the first copy.
+    /// Runs `body` for each tile.
     #[track_caller]
-    fn prefetch(&self) {
-        for map in [self.x, self.weights[0], self.weights[1], self.out] {
-            map.prefetch();
-        }
-    }
-
-    /// Runs `body` for each tile, as the role that loads or as another.
-    #[track_caller]
-    fn each(&self, loads: bool, body: impl FnOnce(Seat)) {
-        match (self.config.split_k, loads) {
-            (1, true) => self.walk.fetch(body),
-            (1, false) => self.walk.each(body),
+    pub(super) fn each(&self, body: impl FnOnce(Seat)) {
+        match self.config.split_k {
+            1 => self.walk.each(body),
             _ => self.walk.split(body),
         }
     }
 
-    /// The first of the steps of K that are this CTA's.
+    /// The first of the slots of codes that are this CTA's.
     #[track_caller]
-    fn first(&self) -> Reg<u32> {
+    pub(super) fn first(&self) -> Reg<u32> {
         match self.config.split_k {
             1 => 0u32.reg(),
-            _ => cluster_rank() * self.share,
+            _ => cluster_rank() * self.rounds * feeds(self.config),
         }
     }
 
-    /// Brings a step of a tile. Behind K come zeros, and scales that are not used.
-    #[track_caller]
-    fn load(&self, seat: Seat, step: Reg<u32>) {
-        let c = self.config;
-        let (token, output) = (seat.m * c.tile_m, seat.n * c.tile_n);
-        let slot = self.weight_ring.acquire();
-        let forget = c.hints.then_some(CacheHint::EvictFirst);
-        for part in 0..c.tile_n / c.rows() {
-            for (j, map) in (0..).zip(self.weights) {
-                let row = (2 * part + j) * c.rows();
-                let to = slot.0.slice(row..row + c.rows(), 0..DEPTH / 2);
-                let at = [step * (DEPTH / 2), output + part * c.rows()];
-                slot.load_with(map, to, at, None, forget);
-            }
-        }
-        let tile = step.min(self.depth - 1).cast::<u64>();
-        let tile = (output >> 7u32).mul_wide(self.depth) + tile;
-        for (j, from) in (0..).zip(self.scales) {
-            let to = slot.1.slice(0..1, j * TILE..(j + 1) * TILE);
-            slot.load_bytes(to, from.address(tile * u64::from(TILE)), TILE);
-        }
-        slot.commit();
-        let slot = self.x_ring.acquire();
-        slot.load(self.x, slot.tiles(), [step * DEPTH, token]);
-        slot.commit();
+    /// The feed of a consumer.
+    pub(super) fn feed(&self, consumer: u32) -> &Feed<T> {
+        &self.feeds[self.turn_of(consumer) as usize]
     }
 
-    /// A consumer's weights of a step, as they are.
-    #[track_caller]
-    fn codes(&self, consumer: u32, lane: Lane, step: Reg<u32>) -> Codes {
-        let rows = 2 * self.config.rows();
-        let rows = consumer * rows..(consumer + 1) * rows;
-        let slot = self.weight_ring.wait();
-        let codes = RegNibbles::load(&slot.0.slice(rows, 0..DEPTH / 2));
-        // Behind K codes are zero, and scales are what they are: also NaN.
-        let inside = (step * 4u32 + lane.group).lt(self.groups);
-        let at = |block: u32, down: u32| lane.place + (block * TILE + down * 16);
-        let scales = [at(0, 0), at(0, 8), at(1, 0), at(1, 8)].map(|at| {
-            let [four] = slot.1.load_as::<u32, 1>(0u32, at);
-            select(inside, four, 0u32)
-        });
-        slot.release();
-        (codes, scales.to_vec())
-    }
-
-    /// Multiplies a step's weights with A; beside the products, `f` runs.
-    #[track_caller]
-    fn multiply<R>(
-        &self,
-        acc: &Acc,
-        weights: &RegOperand<f16, Nibbles>,
-        turn: Option<Turn>,
-        f: impl FnOnce() -> R,
-    ) -> R {
-        let x = self.x_ring.wait();
-        let products = || acc.mma(weights, &x.in_order::<Nibbles>());
-        match turn {
-            Some(turn) => turn.hold(products),
-            None => products(),
-        }
-        let beside = f();
-        acc.wait();
-        x.release();
-        beside
-    }
-
-    /// What multiplies the sums of each weight, once for a role.
-    #[track_caller]
-    fn factors(&self) -> [Reg<f32>; 2] {
-        match self.numbers {
-            None => [SMALLER.reg(); 2],
-            Some([a, gate, up]) => {
-                let a = a.load(0u32) * SMALLER;
-                [gate, up].map(|weight| a * weight.load(0u32))
-            }
+    /// Which slot of a round is the first of a consumer.
+    pub(super) fn turn_of(&self, consumer: u32) -> u32 {
+        if takes_turns(self.config) {
+            consumer
+        } else {
+            0
         }
     }
 
-    /// What becomes of sums, those of the gate above the others.
+    /// The first row of a consumer's outputs in a tile.
+    pub(super) fn row_of(&self, consumer: u32) -> u32 {
+        match takes_turns(self.config) {
+            true => 0,
+            false => consumer * OUTPUTS,
+        }
+    }
+
+    /// The first of a consumer's outputs of a tile.
     #[track_caller]
-    fn finish(&self, sums: &Frag, factors: [Reg<f32>; 2]) -> Frag {
-        let activation = self.class.activation();
-        let (gate, up) = sums.split_rows(self.config.rows());
-        let gate = gate.map(|x| activation.apply(x * factors[0]));
-        gate.zip(&up, |x, y| x * (y * factors[1]))
+    pub(super) fn output(&self, consumer: u32, seat: Seat) -> Reg<u32> {
+        seat.n * self.config.tile_n + self.row_of(consumer)
+    }
+
+    /// Words of a slot of scales for so many rows.
+    pub(super) fn scale_words(&self, rows: u32) -> u32 {
+        bands(rows) * BLOCKS * TILE_WORDS
+    }
+
+    /// Where a slot has the scales of a row of a tensor, and of the first 64 of
+    /// K, where its first row is the other.
+    #[track_caller]
+    pub(super) fn place_of_scale(&self, row: Reg<u32>, first: Reg<u32>) -> Reg<u32> {
+        let band = (row >> 7u32) - (first >> 7u32);
+        let inside = ((row & 31u32) << 2u32) + ((row >> 5u32) & 3u32);
+        band * (BLOCKS * TILE_WORDS) + inside
+    }
+
+    /// The four scales of a block of 64 of K, zero behind K: codes are zero
+    /// there, and scales what they are, also NaN.
+    #[track_caller]
+    pub(super) fn inside(&self, four: Reg<u32>, block: Reg<u32>) -> Reg<u32> {
+        if self.course.whole {
+            return four;
+        }
+        // Blocks before the last have four of K's groups and more.
+        let left = self.groups - (block * 4u32).min(self.groups);
+        let mask = select(
+            left.lt(4u32),
+            (1u32.reg() << (left * 8u32)) - 1u32,
+            u32::MAX,
+        );
+        four & mask
+    }
+
+    /// What multiplies the sums of each weight.
+    #[track_caller]
+    pub(super) fn factors(&self) -> [Reg<f32>; 2] {
+        let [gate, up, of_a @ ..] = &self.numbers[..] else {
+            return [SMALLER.reg(); 2];
+        };
+        let a = of_a.iter().fold(SMALLER.reg(), |x, a| x * a.load(0u32));
+        [gate, up].map(|weight| a * weight.load(0u32))
     }
 }

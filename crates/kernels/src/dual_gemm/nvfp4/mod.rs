@@ -1,27 +1,41 @@
-//! `C = gate(A · B₁ᵀ) ∘ (A · B₂ᵀ)` where all three are NVFP4.
+//! `C = gate(A · B₁ᵀ) ∘ (A · B₂ᵀ)` where the weights are NVFP4, and A is as
+//! well, or f16 or bf16.
 //!
 //! Hopper multiplies no numbers of 4 bits, but every product of a code and a
-//! scale is exact in f16. One step makes f16 of A, which is small; then one
-//! line brings the weights as codes and decodes them into the operand of the
-//! tensor cores that is in registers, so that memory and shared memory carry
-//! 4 bits of each.
+//! scale is exact in 16. One line brings codes; its consumers decode weights
+//! into the operand of the tensor cores that is in registers, so that memory
+//! and shared memory carry 4 bits of each. A step before makes 16 bits of A,
+//! which is small, with K in the order that suits the weights.
 //!
 //! | where | what |
 //! |---|---|
+//! | `call` | the op: from a call to a problem |
 //! | `decode` | codes and scales to numbers, in registers |
-//! | `widen` | the step that makes f16 of A |
+//! | `widen` | the steps that make of A what the line takes |
+//! | `rows` | the step that moves rows of codes to where boxes of them can be copied |
 //! | `scales` | where scales lie, and the step that rearranges plain ones |
-//! | `line` | the line |
+//! | `line` | the line: its parameters, rings and roles |
+//! | `bring` | the role that brings codes and scales of the weights, and A |
+//! | `multiply` | the roles that decode weights and multiply |
+//! | `dequantise` | the form with dequantisers and a second ring, to compare |
+//! | `end` | what becomes of the sums |
 //! | `config` | tiles, whether they fit, and how long they may take |
 //! | `reference` | float64 |
 
+mod bring;
+mod call;
 mod config;
 mod decode;
+mod dequantise;
+mod end;
 mod line;
+mod multiply;
 mod reference;
+mod rows;
 mod scales;
 mod widen;
 
+pub(super) use call::op;
 pub(super) use config::{candidates, config, estimate, fit};
 pub(super) use reference::{inputs, reference};
 
@@ -30,23 +44,33 @@ use crate::error::FamilyError;
 use crate::family::Cost;
 use crate::float::Float;
 use crate::gemm;
-use crate::gemm::{Config, Factor, Order};
+use crate::gemm::{Config, Factor};
 use crate::nvfp4::{BLOCK, ScaleLayout};
 use crate::plan::{Buffer, Plan, PlanArg, Step, ZEROED};
 use crate::program::Program;
 use crate::tensor::TensorSpec;
 use crate::weights::Weights;
+use half::{bf16, f16};
+use line::Course;
 use warpline_ir::build::Divisor;
-use warpline_ir::{DType, TensorMapDecl, Type};
+use warpline_ir::{DType, Type};
 
-/// The product that tensor cores see: f16.
-fn widened(p: &Problem) -> gemm::Problem {
-    p.product_of(Factor::F16)
+/// The type of numbers that tensor cores see, and of C.
+fn float(p: &Problem) -> Float {
+    p.activations.unwrap_or(Float::F16)
+}
+
+/// The product that tensor cores see.
+pub(super) fn widened(p: &Problem) -> gemm::Problem {
+    p.product_of(match float(p) {
+        Float::Bf16 => Factor::Bf16,
+        _ => Factor::F16,
+    })
 }
 
 /// K in whole stages.
 fn whole_k(p: &Problem) -> u64 {
-    u64::from(p.k.next_multiple_of(line::DEPTH))
+    u64::from(p.k.next_multiple_of(line::BLOCK))
 }
 
 /// Refuses what the line does not serve.
@@ -58,30 +82,48 @@ pub(super) fn check(p: &Problem) -> Result<(), FamilyError> {
             p.k
         ));
     }
-    if !p.k.is_multiple_of(32) {
+    if p.activations == Some(Float::F32) {
+        return refuse("beside weights of nvfp4 A is nvfp4, f16 or bf16, not f32".into());
+    }
+    if let Some(out) = p.out.filter(|&out| out != float(p)) {
         return refuse(format!(
-            "rows of codes start on 16 bytes, so K is a multiple of 32, not {}",
-            p.k
+            "what comes out is {} here, as A is{}, not {}",
+            float(p).dtype(),
+            if p.activations.is_none() {
+                " decoded to"
+            } else {
+                ""
+            },
+            out.dtype()
         ));
     }
-    if p.out.is_some_and(|out| out != Float::F16) {
+    if p.weights == Weights::Interleaved {
+        return refuse(
+            "weights of nvfp4 are two tensors or one concatenated (--weights apart, concatenated), not interleaved".into(),
+        );
+    }
+    let in_blocks = p.scale_layout == ScaleLayout::Block && p.weights == Weights::Concatenated;
+    if in_blocks && !p.n.is_multiple_of(128) {
         return refuse(format!(
-            "what comes out of nvfp4 is f16, not {}",
-            p.out.unwrap_or(Float::F16).dtype()
+            "scales of both weights in blocks of 128 rows lie apart where N is a multiple of 128, not {}",
+            p.n
         ));
     }
-    if p.weights != Weights::Apart {
-        return refuse("weights of nvfp4 are two tensors (--weights apart)".into());
-    }
-    if p.a_stride.or(p.weight_stride).or(p.up_stride).is_some() {
+    let coded = p.a_stride.filter(|_| p.activations.is_none());
+    if coded.or(p.weight_stride).or(p.up_stride).is_some() {
         return refuse(
             "rows of codes lie without gaps: no --a-stride, --weight-stride, --up-stride".into(),
         );
     }
-    // A thread for every eight numbers of A.
-    if u64::from(p.m) * whole_k(p) >= 8 << 31 {
+    if let Some(stride) = p.a_stride.filter(|stride| !stride.is_multiple_of(8)) {
         return refuse(format!(
-            "A of nvfp4 has less than 2^34 elements, not {} x {}",
+            "rows of A start on 16 bytes, so --a-stride is a multiple of 8, not {stride}"
+        ));
+    }
+    // A thread for every 32 numbers of A.
+    if u64::from(p.m) * whole_k(p) >= u64::from(widen::EACH) << 31 {
+        return refuse(format!(
+            "A beside weights of nvfp4 has less than 2^36 elements, not {} x {}",
             p.m, p.k
         ));
     }
@@ -105,24 +147,78 @@ fn specs(p: &Problem) -> Vec<TensorSpec> {
             ScaleLayout::Block => vec![rows.div_ceil(128), k.div_ceil(64), scales::TILE as usize],
         },
     };
-    let mut all = vec![
-        codes("a", m),
-        codes("gate", n),
-        codes("up", n),
-        scales("a_scales", m),
-        scales("gate_scales", n),
-        scales("up_scales", n),
-    ];
+    let number = |name| TensorSpec {
+        name,
+        dtype: DType::F32,
+        shape: vec![1],
+    };
+    let a = match p.activations {
+        None => codes("a", m),
+        Some(float) => TensorSpec {
+            name: "a",
+            dtype: float.dtype(),
+            shape: vec![m, p.a_stride.map_or(k, |stride| stride as usize)],
+        },
+    };
+    let mut all = vec![a];
+    match p.weights {
+        Weights::Apart => all.extend([
+            codes("gate", n),
+            scales("gate_scales", n),
+            codes("up", n),
+            scales("up_scales", n),
+        ]),
+        _ => all.extend([codes("gate", 2 * n), scales("gate_scales", 2 * n)]),
+    }
+    let coded = p.activations.is_none();
+    all.extend(coded.then(|| scales("a_scales", m)));
     if p.scales {
-        all.extend(
-            ["scale_a", "scale_gate", "scale_up"].map(|name| TensorSpec {
-                name,
-                dtype: DType::F32,
-                shape: vec![1],
-            }),
-        );
+        all.extend(coded.then(|| number("scale_a")));
+        all.extend(["scale_gate", "scale_up"].map(number));
     }
     all
+}
+
+/// Where an input starts, or a part of it.
+#[derive(Clone, Copy)]
+struct Source {
+    buffer: Buffer,
+    offset: u64,
+}
+
+impl Source {
+    fn pointer(self) -> PlanArg {
+        PlanArg::Pointer(self.buffer, self.offset)
+    }
+}
+
+/// An input of that name.
+fn input(p: &Problem, name: &str) -> Source {
+    Source {
+        buffer: Buffer::Input(place(p, name).unwrap_or_default()),
+        offset: 0,
+    }
+}
+
+/// The codes of the gate and of the other weight, and their scales: behind the
+/// gate's where they are one tensor.
+fn weights(p: &Problem) -> [[Source; 2]; 2] {
+    let gate = ["gate", "gate_scales"].map(|name| input(p, name));
+    let (n, k) = (p.n as usize, p.k as usize);
+    let behind = [n * k / 2, p.scale_layout.bytes(n, k)];
+    let up = match p.weights {
+        Weights::Apart => ["up", "up_scales"].map(|name| input(p, name)),
+        _ => [0, 1].map(|i| Source {
+            offset: behind[i] as u64,
+            ..gate[i]
+        }),
+    };
+    [gate, up]
+}
+
+/// The place of an input of that name.
+fn place(p: &Problem, name: &str) -> Option<usize> {
+    specs(p).iter().position(|spec| spec.name == name)
 }
 
 /// What it costs at least.
@@ -139,9 +235,12 @@ pub(super) fn cost(p: &Problem) -> Cost {
 pub(super) fn class(p: &Problem) -> serde_json::Value {
     serde_json::json!({
         "dtype": p.dtype,
+        "activations": p.activations,
         "gate": p.gate,
         "scale_layout": p.scale_layout,
         "scales": p.scales,
+        "whole": u64::from(p.k) == whole_k(p),
+        "moves_rows": moves_rows(p),
     })
 }
 
@@ -150,77 +249,93 @@ pub(super) fn reduced(p: &Problem) -> Option<Problem> {
     let small = Problem {
         m: p.m.min(200),
         n: p.n.min(264),
-        k: p.k.min(608),
+        // As much behind a block of scales.
+        k: p.k.min(576 + p.k % line::BLOCK),
         ..p.clone()
     };
     (small != *p).then_some(small)
 }
 
-/// Where the parts of the workspace start: A in f16, the scales of each weight.
+/// Where the parts of the workspace start, behind A in 16 bits: the codes of
+/// each weight where their rows are moved, and scales where they are.
 struct Workspace {
+    codes: [u64; 2],
     scales: [u64; 2],
     bytes: u64,
 }
 
 impl Workspace {
     fn of(p: &Problem) -> Self {
-        let whole = |bytes: u64| bytes.next_multiple_of(256);
-        let first = ZEROED + whole(u64::from(p.m) * whole_k(p) * 2);
-        let each = match p.scale_layout {
-            ScaleLayout::Plain => {
-                whole(ScaleLayout::Block.bytes(p.n as usize, p.k as usize) as u64)
-            }
+        let mut bytes = ZEROED;
+        let mut take = |size: u64| {
+            let at = bytes;
+            bytes += size.next_multiple_of(256);
+            at
+        };
+        take(u64::from(p.m) * whole_k(p) * 2);
+        let codes = u64::from(p.n) * row_bytes(p);
+        let codes = if moves_rows(p) { codes } else { 0 };
+        let scales = match p.scale_layout {
+            ScaleLayout::Plain => ScaleLayout::Block.bytes(p.n as usize, p.k as usize) as u64,
             ScaleLayout::Block => 0,
         };
+        let (codes, scales) = ([take(codes), take(codes)], [take(scales), take(scales)]);
         Self {
-            scales: [first, first + each],
-            bytes: first + 2 * each,
+            codes,
+            scales,
+            bytes,
         }
     }
 }
 
-/// The kernels: A to f16, plain scales of weights to blocks, the line.
+/// Bytes from one row of codes to the next, as the line takes them: a multiple of 16.
+fn row_bytes(p: &Problem) -> u64 {
+    u64::from(p.k / 2).next_multiple_of(16)
+}
+
+/// Do rows of codes start where no copy of a box can?
+fn moves_rows(p: &Problem) -> bool {
+    row_bytes(p) != u64::from(p.k / 2)
+}
+
+fn number(x: u32) -> PlanArg {
+    PlanArg::Scalar(Type::U32, x.into())
+}
+
+/// A step of a thread for each of so many.
+fn step(kernel: Program, threads: u32, args: Vec<PlanArg>) -> Step {
+    Step::new(kernel, [threads.div_ceil(scales::THREADS), 1, 1], args)
+}
+
+/// The kernels: codes and scales as the line takes them, where they are not; A
+/// in 16 bits, where the line does not make it; the line.
 pub(super) fn plan(p: &Problem, c: &Config) -> Result<Plan, FamilyError> {
     let space = Workspace::of(p);
-    let number = |x: u32| PlanArg::Scalar(Type::U32, x.into());
-    let input = |i: usize| PlanArg::Pointer(Buffer::Input(i), 0);
-    let ctas = |threads: u32| [threads.div_ceil(scales::THREADS), 1, 1];
-    let groups = p.k / BLOCK as u32;
     let mut steps = Vec::new();
-    if p.scale_layout == ScaleLayout::Plain {
-        let kernel = Program::once("nvfp4 scales".into(), scales::arrange)?;
-        let words = (ScaleLayout::Block.bytes(p.n as usize, p.k as usize) / 4) as u32;
-        for i in 0..2 {
-            let args = vec![
-                number(p.n),
-                number(groups),
-                number(words),
-                input(4 + i),
-                PlanArg::Pointer(Buffer::Workspace, space.scales[i]),
-            ];
-            steps.push(Step::new(kernel.clone(), ctas(words), args));
+    for (i, [codes, scales]) in weights(p).into_iter().enumerate() {
+        if moves_rows(p) {
+            steps.push(move_rows(p, codes, space.codes[i])?);
+        }
+        if p.scale_layout == ScaleLayout::Plain {
+            steps.push(arrange_scales(p, scales, space.scales[i])?);
         }
     }
-    let across = (whole_k(p) / 8) as u32;
-    let kernel = Program::once(format!("nvfp4 widen {:?}", p.scale_layout), || {
-        widen::widen(p.scale_layout)
-    })?;
-    let count = p.m * across;
-    let args = vec![
-        number(groups),
-        number(across),
-        number(count),
-        PlanArg::Scalar(Type::U64, Divisor::word(across)),
-        input(0),
-        input(3),
-        PlanArg::Pointer(Buffer::Workspace, ZEROED),
-    ];
-    steps.push(Step::new(kernel, ctas(count), args));
+    // Codes and scales that no step of the plan writes.
+    let settled = steps.is_empty();
+    steps.push(widen_a(p)?);
     let class = widened(p).class();
     let compiled_in = Config { ctas: 0, ..*c };
-    let kernel = Program::once(format!("nvfp4 {class:?} {compiled_in:?}"), || {
-        line::build(&class, c, p.scales)
-    })?;
+    let course = Course::new(p.k, c, settled);
+    let kernel = Program::once(
+        format!(
+            "nvfp4 {class:?} {compiled_in:?} {course:?} {:?}",
+            numbers(p)
+        ),
+        || match float(p) {
+            Float::Bf16 => line::build::<bf16>(&class, c, course, numbers(p)),
+            _ => line::build::<f16>(&class, c, course, numbers(p)),
+        },
+    )?;
     steps.push(Step::new(kernel, [c.ctas, 1, 1], args_of_line(p, c, &space)).dependent());
     Ok(Plan {
         steps,
@@ -228,46 +343,122 @@ pub(super) fn plan(p: &Problem, c: &Config) -> Result<Plan, FamilyError> {
     })
 }
 
-/// The arguments of the line, in the order of its parameters.
-fn args_of_line(p: &Problem, c: &Config, space: &Workspace) -> Vec<PlanArg> {
-    let number = |x: u32| PlanArg::Scalar(Type::U32, x.into());
-    let [x, codes, out] = line::maps(c);
-    let map =
-        |decl: TensorMapDecl, buffer, offset, cols: u64, rows: u32, size: u64| PlanArg::TensorMap {
-            decl,
-            buffer,
-            offset,
-            extents: vec![cols, rows.into()],
-            strides: vec![cols * size],
-        };
-    let half_k = u64::from(p.k / 2);
+/// The step that moves rows of codes to where boxes of them can be copied.
+fn move_rows(p: &Problem, codes: Source, to: u64) -> Result<Step, FamilyError> {
+    let kernel = Program::once("nvfp4 rows".into(), rows::apart)?;
+    let across = (row_bytes(p) / 8) as u32;
+    let args = vec![
+        number(p.k / BLOCK as u32),
+        number(across),
+        number(p.n * across),
+        PlanArg::Scalar(Type::U64, Divisor::word(across)),
+        codes.pointer(),
+        PlanArg::Pointer(Buffer::Workspace, to),
+    ];
+    Ok(step(kernel, p.n * across, args))
+}
+
+/// The step that brings plain scales to the layout of blocks.
+fn arrange_scales(p: &Problem, scales: Source, to: u64) -> Result<Step, FamilyError> {
+    let kernel = Program::once("nvfp4 scales".into(), scales::arrange)?;
+    let bytes = ScaleLayout::Block.bytes(p.n as usize, p.k as usize);
+    let words = (bytes / 4) as u32;
+    let args = vec![
+        number(p.n),
+        number(p.k / BLOCK as u32),
+        number(words),
+        scales.pointer(),
+        PlanArg::Pointer(Buffer::Workspace, to),
+    ];
+    Ok(step(kernel, words, args))
+}
+
+/// The step that makes of A what the line takes.
+fn widen_a(p: &Problem) -> Result<Step, FamilyError> {
+    let across = (whole_k(p) / u64::from(widen::EACH)) as u32;
+    let count = p.m * across;
     let mut args = vec![
         number(p.k / BLOCK as u32),
-        map(x, Buffer::Workspace, ZEROED, whole_k(p), p.m, 2),
+        number(across),
+        number(count),
+        PlanArg::Scalar(Type::U64, Divisor::word(across)),
     ];
-    args.extend([1, 2].map(|i| map(codes.clone(), Buffer::Input(i), 0, half_k, p.n, 1)));
-    let stride = p.c_stride.unwrap_or(p.n.into());
-    args.push(PlanArg::TensorMap {
-        decl: out,
+    let kernel = match p.activations {
+        None => {
+            args.extend(["a", "a_scales"].map(|name| input(p, name).pointer()));
+            let whole = u64::from(p.k) == whole_k(p);
+            Program::once(format!("nvfp4 widen {:?} {whole}", p.scale_layout), || {
+                widen::widen(p.scale_layout, whole)
+            })?
+        }
+        Some(_) => {
+            let stride = p.a_stride.unwrap_or(p.k.into());
+            args.extend([PlanArg::Scalar(Type::U64, stride), input(p, "a").pointer()]);
+            Program::once("nvfp4 permute".into(), widen::permute)?
+        }
+    };
+    args.push(PlanArg::Pointer(Buffer::Workspace, ZEROED));
+    Ok(step(kernel, count, args))
+}
+
+/// The numbers that multiply whole tensors.
+fn numbers(p: &Problem) -> &'static [&'static str] {
+    match (p.scales, p.activations) {
+        (false, _) => &[],
+        (true, None) => &["scale_gate", "scale_up", "scale_a"],
+        (true, Some(_)) => &["scale_gate", "scale_up"],
+    }
+}
+
+/// The arguments of the line, in the order of its parameters.
+fn args_of_line(p: &Problem, c: &Config, space: &Workspace) -> Vec<PlanArg> {
+    let (m, n) = (u64::from(p.m), u64::from(p.n));
+    let dtype = float(p).dtype();
+    let map = |decl, from: Source, extents: &[u64], strides: &[u64]| PlanArg::TensorMap {
+        decl,
+        buffer: from.buffer,
+        offset: from.offset,
+        extents: extents.to_vec(),
+        strides: strides.to_vec(),
+    };
+    let moved = |offset| Source {
+        buffer: Buffer::Workspace,
+        offset,
+    };
+    let mut args = vec![number(p.k / BLOCK as u32), number(line::rounds(p.k, c))];
+    let depth = u64::from(p.k.div_ceil(line::BLOCK));
+    let tile = u64::from(scales::TILE);
+    let bands = n.div_ceil(128);
+    for (i, [codes, scales]) in weights(p).into_iter().enumerate() {
+        let codes = match moves_rows(p) {
+            true => moved(space.codes[i]),
+            false => codes,
+        };
+        let across = [u64::from(p.k / 2), n];
+        let decl = line::map_of_codes(c.tile_n);
+        args.push(map(decl, codes, &across, &[row_bytes(p)]));
+        let scales = match p.scale_layout {
+            ScaleLayout::Plain => moved(space.scales[i]),
+            ScaleLayout::Block => scales,
+        };
+        let decl = line::map_of_scales(c.tile_n);
+        let strides = [tile, tile * depth];
+        args.push(map(decl, scales, &[tile / 4, depth, bands], &strides));
+    }
+    let whole = whole_k(p);
+    let decl = line::map_of_tokens(dtype, c);
+    args.push(map(decl, moved(ZEROED), &[whole, m], &[whole * 2]));
+    let to = Source {
         buffer: Buffer::Output(0),
         offset: 0,
-        extents: vec![p.n.into(), p.m.into()],
-        strides: vec![stride * 2],
-    });
+    };
+    let stride = p.c_stride.unwrap_or(n) * 2;
+    args.push(map(line::map_of_out(dtype, c), to, &[n, m], &[stride]));
     let [tall, wide] = c.unit();
     let (tall, wide) = (p.m.div_ceil(tall), p.n.div_ceil(wide));
     args.extend([tall, wide].map(number));
     let divisors = c.order().divisors(tall, wide);
     args.extend(divisors.map(|by| PlanArg::Scalar(Type::U64, Divisor::word(by))));
-    if c.order == Order::Dynamic {
-        args.push(PlanArg::Pointer(Buffer::Workspace, 0));
-    }
-    args.extend([0, 1].map(|i| match p.scale_layout {
-        ScaleLayout::Plain => PlanArg::Pointer(Buffer::Workspace, space.scales[i]),
-        ScaleLayout::Block => PlanArg::Pointer(Buffer::Input(4 + i), 0),
-    }));
-    if p.scales {
-        args.extend([6, 7, 8].map(|i| PlanArg::Pointer(Buffer::Input(i), 0)));
-    }
+    args.extend(numbers(p).iter().map(|name| input(p, name).pointer()));
     args
 }

@@ -1,11 +1,12 @@
 //! The float64 reference, and the tensors that it is given.
 
 use super::super::problem::Problem;
-use super::specs;
+use super::{float, place, specs};
 use crate::gemm::reference::{bounded, dot, times};
 use crate::numbers::Random;
 use crate::nvfp4::{BLOCK, Quantised};
 use crate::tensor::{HostTensor, UNTOUCHED};
+use crate::weights::Weights;
 use warpline_ir::DType;
 
 /// Tensors drawn from a seed: codes of magnitudes up to 1.5, both signs, and
@@ -22,14 +23,29 @@ pub(crate) fn inputs(p: &Problem, seed: u64) -> Vec<HostTensor> {
             let len = spec.elements();
             HostTensor::round(spec, (0..len).map(|_| random.uniform()))
         }
-        _ => HostTensor::round(spec, [0.5 + random.uniform()]),
+        DType::F32 => HostTensor::round(spec, [0.5 + random.uniform()]),
+        _ => {
+            let len = spec.elements();
+            HostTensor::round(spec, (0..len).map(|_| 2.0 * random.uniform() - 1.0))
+        }
     };
     specs(p).into_iter().map(draw).collect()
 }
 
 /// The numbers of a tensor, row by row.
-fn values(p: &Problem, codes: &HostTensor, scales: &HostTensor, scale: f64) -> Vec<f64> {
-    let (rows, k) = (codes.spec.shape[0], p.k as usize);
+fn values(p: &Problem, inputs: &[HostTensor], name: &str) -> Vec<f64> {
+    let of = |name: &str| place(p, name).map(|i| &inputs[i]);
+    let (Some(codes), k) = (of(name), p.k as usize) else {
+        return Vec::new();
+    };
+    let Some(scales) = of(&format!("{name}_scales")) else {
+        let (all, stride): (Vec<_>, _) = (codes.values().collect(), codes.spec.shape[1]);
+        return all
+            .chunks(stride)
+            .flat_map(|row| row[..k].to_vec())
+            .collect();
+    };
+    let rows = codes.spec.shape[0];
     let plain = p.scale_layout.to_plain(&scales.data, rows, k);
     let tensor = Quantised {
         rows,
@@ -38,8 +54,7 @@ fn values(p: &Problem, codes: &HostTensor, scales: &HostTensor, scale: f64) -> V
         scales: plain.unwrap_or_default(),
         tensor_scale: 1.0,
     };
-    let values = tensor.dequantise().unwrap_or_default();
-    values.into_iter().map(|x| x * scale).collect()
+    tensor.dequantise().unwrap_or_default()
 }
 
 /// Every value of C, and its bound.
@@ -47,12 +62,15 @@ fn values(p: &Problem, codes: &HostTensor, scales: &HostTensor, scale: f64) -> V
 /// Of a large product every so many rows are computed and the others may hold
 /// any number; how many is odd, so that all rows of a tile have their turn.
 pub(crate) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
-    let scale = |i: usize| match p.scales {
-        true => inputs[6 + i].values().next().unwrap_or(1.0),
-        false => 1.0,
+    let scale = |name| {
+        let number = place(p, name).and_then(|i| inputs[i].values().next());
+        number.unwrap_or(1.0)
     };
-    let [a, gate, up] = [0, 1, 2].map(|i| values(p, &inputs[i], &inputs[3 + i], 1.0));
-    let factors = [scale(0) * scale(1), scale(0) * scale(2)];
+    let [a, mut gate, mut up] = ["a", "gate", "up"].map(|name| values(p, inputs, name));
+    if p.weights == Weights::Concatenated {
+        up = gate.split_off(gate.len() / 2);
+    }
+    let factors = ["scale_gate", "scale_up"].map(|name| scale("scale_a") * scale(name));
     let [m, n, k] = [p.m, p.n, p.k].map(|x| x as usize);
     let every = (2 * m * n * k) >> 30 | 1;
     let stride = p.c_stride.unwrap_or(p.n.into()) as usize;
@@ -75,7 +93,7 @@ pub(crate) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64
                 });
                 let (value, error) = times((p.gate.value(y), p.gate.error(y, e)), other);
                 all.push(bounded(
-                    DType::F16,
+                    float(p).dtype(),
                     value,
                     error + 2f64.powi(-23) * value.abs(),
                 ));

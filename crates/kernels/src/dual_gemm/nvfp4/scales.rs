@@ -10,6 +10,9 @@ pub(super) const THREADS: u32 = 256;
 /// Bytes of the scales of 128 rows and 64 of K in the layout of blocks.
 pub(super) const TILE: u32 = 512;
 
+/// The same in words, each of which has the four scales of a row.
+pub(super) const TILE_WORDS: u32 = TILE / 4;
+
 /// The byte of the scale of a row and a group of 16 of `groups`.
 #[track_caller]
 pub(super) fn byte_of(

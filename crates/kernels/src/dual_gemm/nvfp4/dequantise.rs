@@ -1,0 +1,173 @@
+//! The form with dequantisers: warps of their own make numbers of the weights'
+//! codes, from one ring to a second one, and consumers multiply from there.
+
+use super::decode::{Decoded, selector};
+use super::line::{BLOCK, BLOCKS, Line, OUTPUTS, PANEL};
+use super::scales::TILE_WORDS;
+use crate::gemm::forms;
+use crate::gemm::walk::Seat;
+use warpline_ir::Swizzle;
+use warpline_ir::build::*;
+
+/// Threads of the role that dequantises: one for each row of a tile of weights,
+/// or of every so many.
+const THREADS: u32 = 128;
+
+/// Declares the ring of numbers, and the role that fills it.
+pub(super) fn role<T: Decoded>(k: Builder, line: &Line<'_, T>) -> Ring<Tile<T>> {
+    let c = line.config;
+    let rows = 2 * c.tile_n;
+    let ring = k.ring("decoded", c.stages, |s| s.tile::<T>(rows, BLOCK));
+    let ring = ring.shared();
+    let role = k.role("dequantise").warps(THREADS / 32);
+    let role = role.registers_opt(forms::registers(registers(c)));
+    role.body(|| {
+        let threads: Vec<_> = (0..rows)
+            .step_by(THREADS as usize)
+            .map(|first| Row::new(c.tile_n, first))
+            .collect();
+        let picks = std::array::from_fn(|i| selector((i as u32).reg()));
+        let weights = line.feeds[0].weights;
+        line.each(|seat| {
+            let places: Vec<_> = threads.iter().map(|row| row.place(line, seat)).collect();
+            let first = line.first();
+            steps(line.rounds).each(|round| {
+                let codes = weights.wait();
+                for block in 0..BLOCKS {
+                    let to = ring.acquire();
+                    for (row, &place) in threads.iter().zip(&places) {
+                        let unit = || {
+                            let [four] =
+                                codes.1.load_as::<u32, 1>(0u32, place + block * TILE_WORDS);
+                            let four = line.inside(four, (first + round) * BLOCKS + block);
+                            row.decode(block, codes.0, four, picks, to.tiles());
+                        };
+                        match row.exists {
+                            Some(exists) => if_(exists, unit),
+                            None => unit(),
+                        }
+                    }
+                    to.commit();
+                }
+                codes.release();
+            });
+        });
+    });
+    ring
+}
+
+/// Registers of the role, where registers are moved: what the others leave.
+pub(super) fn registers(c: &crate::gemm::Config) -> u32 {
+    match c.load_registers {
+        0 => 0,
+        load => 512 - load - c.consumers * c.math_registers,
+    }
+}
+
+/// A role that multiplies its 64 rows of what is dequantised; `end` is what it
+/// does with the sums of a tile.
+pub(super) fn consumer<T: Decoded>(
+    k: Builder,
+    line: &Line<'_, T>,
+    decoded: Ring<Tile<T>>,
+    i: u32,
+    end: impl FnOnce(Frag, Seat),
+) {
+    let c = line.config;
+    let role = k.role(forms::CONSUMERS[i as usize]).warpgroups(1);
+    let role = role.registers_opt(forms::registers(c.math_registers));
+    role.body(|| {
+        wait_prerequisites();
+        let rows = 2 * OUTPUTS * i..2 * OUTPUTS * (i + 1);
+        line.each(|seat| {
+            let acc = Acc::new(2 * OUTPUTS, c.tile_m);
+            let step = || {
+                let weights = decoded.wait();
+                let x = line.feeds[0].x.wait();
+                let tile = weights.tiles().slice(rows.clone(), 0..BLOCK);
+                acc.mma(
+                    &tile.in_order::<Nibbles>(),
+                    &x.tiles().in_order::<Nibbles>(),
+                );
+                weights.release_after(&acc);
+                x.release_after(&acc);
+            };
+            steps(line.rounds).each(|_| (0..BLOCKS).for_each(|_| step()));
+            end(acc.finish(), seat);
+        });
+    });
+}
+
+/// A row of a tile of weights that a thread dequantises.
+struct Row {
+    /// The row of its tensor, the gate or the other weight.
+    own: Reg<u32>,
+    is_up: Reg<bool>,
+    /// Is there such a row? `None`: in every thread.
+    exists: Option<Reg<bool>>,
+    /// Every 16 bytes of the row of codes, and of numbers.
+    from: Vec<Spot>,
+    to: Vec<Spot>,
+}
+
+impl Row {
+    /// That of a thread, of the 128 rows from `first` on.
+    #[track_caller]
+    fn new(tile_n: u32, first: u32) -> Self {
+        let row = thread_in_role() + first;
+        let is_up = row.ge(tile_n);
+        let own = select(is_up, row - tile_n, row);
+        // Eight of the gate, eight of the other.
+        let up = select(is_up, 8u32, 0u32);
+        let below = ((own >> 3u32) << 4u32) + (own & 7u32) + up;
+        let spots = |row: Reg<u32>| {
+            let bytes = (0..PANEL).step_by(16);
+            bytes
+                .map(|byte| Spot::new(Swizzle::B128, row, byte))
+                .collect()
+        };
+        Self {
+            own,
+            is_up,
+            exists: (first + THREADS > 2 * tile_n).then(|| row.lt(2 * tile_n)),
+            from: spots(row),
+            to: spots(below),
+        }
+    }
+
+    /// Where a slot has its scales of the first 64 of K, in a tile.
+    #[track_caller]
+    fn place<T: Decoded>(&self, line: &Line<'_, T>, seat: Seat) -> Reg<u32> {
+        let first = seat.n * line.config.tile_n;
+        let of_weight = line.scale_words(line.config.tile_n);
+        let place = line.place_of_scale(first + self.own, first);
+        place + select(self.is_up, of_weight, 0u32)
+    }
+
+    /// Makes numbers of a block of 64 of K: pair i of each half of a group
+    /// beside those of the other three groups, in the order of A.
+    #[track_caller]
+    fn decode<T: Decoded>(
+        &self,
+        block: u32,
+        codes: TileRef<u8>,
+        four: Reg<u32>,
+        picks: [Reg<u32>; 4],
+        to: TileRef<T>,
+    ) {
+        let words = [0, 1].map(|i| {
+            let spot = self.from[2 * block as usize + i];
+            codes.load_spot::<u32, 4>(spot)
+        });
+        let scales = picks.map(|pick| T::scale(four, pick));
+        for half in 0..2 {
+            let pairs: [_; 4] = std::array::from_fn(|group| {
+                let word = words[group / 2][2 * (group % 2) + half];
+                T::numbers(word, scales[group])
+            });
+            for pair in 0..4 {
+                to.store_spot(self.to[4 * half + pair], pairs.map(|p| p[pair]));
+            }
+        }
+    }
+}

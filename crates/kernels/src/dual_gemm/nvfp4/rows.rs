@@ -1,0 +1,28 @@
+//! The step that moves rows of codes to where boxes of them can be copied.
+
+use super::scales::THREADS;
+use warpline_ir::build::*;
+use warpline_ir::{BuildErrors, Kernel};
+
+/// Copies rows of an odd number of 8 bytes so that each starts on 16, with
+/// zeros behind it: 8 bytes for each thread.
+pub(super) fn apart() -> Result<Kernel, BuildErrors> {
+    Kernel::build("nvfp4_rows", |k| {
+        // Words of a row, there and here; threads.
+        let [words, across, count] = ["words", "across", "count"].map(|name| k.param::<u32>(name));
+        let by_row = k.divisor("by_row");
+        let (from, to) = (k.pointer::<u64>("from"), k.pointer::<u64>("to"));
+        k.role("all").warps(THREADS / 32).body(|| {
+            let i = cta_id() * THREADS + thread_id();
+            if_(i.lt(count), || {
+                let row = by_row.of(i);
+                let col = i - row * across;
+                let word = Var::new(0u64);
+                if_(col.lt(words), || {
+                    word.set(from.load(row.mul_wide(words) + col.cast::<u64>()));
+                });
+                to.store(i, word.get());
+            });
+        });
+    })
+}
