@@ -13,6 +13,7 @@ With torch they are ops of torch, too: ``torch.ops.warpline.softmax``.
 from . import _when_imported, _warpline
 from ._errors import DeviceError, Error, InputError, RefusedError
 from ._functions import FUNCTIONS
+from ._nvfp4 import Nvfp4, nvfp4_arrange_scales, nvfp4_dequantize, nvfp4_quantize
 from ._tools import check, devices, emit, families
 from ._weights import pack_weights, unpack_weights
 
@@ -25,11 +26,15 @@ __all__ = [
     "DeviceError",
     "Error",
     "InputError",
+    "Nvfp4",
     "RefusedError",
     "check",
     "devices",
     "emit",
     "families",
+    "nvfp4_arrange_scales",
+    "nvfp4_dequantize",
+    "nvfp4_quantize",
     "pack_weights",
     "unpack_weights",
 ]

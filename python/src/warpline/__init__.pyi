@@ -5,6 +5,10 @@ from ._errors import DeviceError as DeviceError
 from ._errors import Error as Error
 from ._errors import InputError as InputError
 from ._errors import RefusedError as RefusedError
+from ._nvfp4 import Nvfp4 as Nvfp4
+from ._nvfp4 import nvfp4_arrange_scales as nvfp4_arrange_scales
+from ._nvfp4 import nvfp4_dequantize as nvfp4_dequantize
+from ._nvfp4 import nvfp4_quantize as nvfp4_quantize
 from ._tools import check as check
 from ._tools import devices as devices
 from ._tools import emit as emit
@@ -21,6 +25,7 @@ __all__ = [
     "DeviceError",
     "Error",
     "InputError",
+    "Nvfp4",
     "RefusedError",
     "add",
     "check",
@@ -31,6 +36,9 @@ __all__ = [
     "layer_norm",
     "linear",
     "matmul",
+    "nvfp4_arrange_scales",
+    "nvfp4_dequantize",
+    "nvfp4_quantize",
     "pack_weights",
     "rms_norm",
     "softmax",

@@ -41,7 +41,7 @@ class Output:
     #: The parameter whose element type it has.
     dtype_of: str
     #: The parameter that may name another; where there is one and a call does not give it, the
-    #: type is bf16 for one of 8 bits.
+    #: type is bf16 for a float of 8 bits, and f16 for codes (u8).
     dtype_by: str | None
 
     @property
@@ -59,7 +59,7 @@ class Output:
         given = values.get(self.dtype_by)
         if given is not None:
             return str(given)
-        return "bf16" if like in FP8 else like
+        return {"u8": "f16", **dict.fromkeys(FP8, "bf16")}.get(like, like)
 
     def shape(self, shape_of: dict[str, Any]) -> tuple[Any, ...]:
         """Its shape, from those of the parameters."""

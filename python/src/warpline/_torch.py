@@ -135,6 +135,11 @@ def _requires_grad(param: Any) -> str:
     return text if param.required else f"({param.name} is not None and {text})"
 
 
+def _shape(param: Any) -> str:
+    text = f"{param.name}.shape"
+    return text if param.required else f"None if {param.name} is None else {text}"
+
+
 def _allocation(op: Op) -> list[str]:
     """What makes each output, as source."""
     made = []
@@ -143,7 +148,7 @@ def _allocation(op: Op) -> list[str]:
             made.append(f"_empty_like({output.like})")
             continue
         like = output.dtype_of
-        shapes = ", ".join(f"{p.name!r}: {p.name}.shape" for p in op.tensors if p.required)
+        shapes = ", ".join(f"{p.name!r}: {_shape(p)}" for p in op.tensors)
         shape = f"_op.outputs[{i}].shape({{{shapes}}})"
         dtype = f"{like}.dtype" if output.dtype_by is None else f"_out_dtype(_op, {output.dtype_by}, {like}.dtype)"
         made.append(f"_empty({shape}, dtype={dtype}, device={like}.device)")
@@ -151,9 +156,11 @@ def _allocation(op: Op) -> list[str]:
 
 
 def _out_dtype(op: Op, name: str | None, like: torch.dtype) -> torch.dtype:
-    """The type of an output: the named one, or that of a factor, bf16 for fp8."""
+    """The type of an output: the named one, or that of a factor, bf16 for fp8, f16 for codes."""
     if name is None:
-        return torch.bfloat16 if like.itemsize == 1 else like
+        if like.itemsize > 1:
+            return like
+        return torch.float16 if like == torch.uint8 else torch.bfloat16
     dtype = _TYPES.get(name)
     if dtype is None:
         raise refuse(f"{op.name}: there is no element type {name!r}")
@@ -198,21 +205,24 @@ def _call(
 
 def _tune(op: Op, args: tuple[Any, ...], outs: tuple[Any, ...] | None) -> None:
     """Tunes the problem of a call; what would come out is made for its layout alone."""
-    tensors = {p.name: value for p, value in zip(op.params, args) if isinstance(value, torch.Tensor)}
+    values = {p.name: value for p, value in zip(op.params, args)}
+    tensors = {name: value for name, value in values.items() if isinstance(value, torch.Tensor)}
     if not all(tensor.is_cuda for tensor in tensors.values()):
         raise not_on_a_gpu(op)
     if outs is None:
-        outs = tuple(_empty(output, tensors) for output in op.outputs)
+        outs = tuple(_empty(op, output, values, tensors) for output in op.outputs)
     _warpline.tune(op.index, args, outs)
 
 
-def _empty(output: Output, tensors: dict[str, torch.Tensor]) -> torch.Tensor:
+def _empty(op: Op, output: Output, values: dict[str, Any], tensors: dict[str, torch.Tensor]) -> torch.Tensor:
     """An output as the implementations make it."""
     if output.like is not None:
         return torch.empty_like(tensors[output.like])
     like = tensors[output.dtype_of]
     shape = output.shape({name: tensor.shape for name, tensor in tensors.items()})
-    return torch.empty(shape, dtype=like.dtype, device=like.device)
+    named = None if output.dtype_by is None else values.get(output.dtype_by)
+    dtype = like.dtype if output.dtype_by is None else _out_dtype(op, named, like.dtype)
+    return torch.empty(shape, dtype=dtype, device=like.device)
 
 
 def _overload(op: Op, args: tuple[Any, ...], outs: tuple[Any, ...] | None) -> Any:

@@ -47,6 +47,7 @@ class Gated(unittest.TestCase):
                     y = warpline.swiglu(x, gate, up)
                     self.assertEqual(y.dtype, dtype)
                     close(self, y, exact)
+                    self.assertTrue(torch.equal(warpline.dual_gemm(x, gate, up), y))
                     for weights in ("concatenated", "interleaved"):
                         packed = warpline.pack_weights(gate, up, weights)
                         self.assertTrue(torch.equal(warpline.dual_gemm(x, packed, weights=weights), y))
@@ -56,9 +57,9 @@ class Gated(unittest.TestCase):
         y = warpline.swiglu(x, gate, up)
         fake = torch.ops.warpline.swiglu(*(t.to("meta") for t in (x, gate, up)))
         self.assertEqual((fake.shape, fake.dtype), (y.shape, y.dtype))
-        packed = warpline.pack_weights(gate, up)
-        fake = torch.ops.warpline.dual_gemm(x.to("meta"), packed.to("meta"))
-        self.assertEqual((fake.shape, fake.dtype), (y.shape, y.dtype))
+        for weights in ((warpline.pack_weights(gate, up),), (gate, up)):
+            fake = torch.ops.warpline.dual_gemm(x.to("meta"), *(w.to("meta") for w in weights))
+            self.assertEqual((fake.shape, fake.dtype), (y.shape, y.dtype))
         if not GPU:
             return
         graph = torch.cuda.CUDAGraph()

@@ -225,4 +225,20 @@ OPS: dict[str, Op] = {
         Bare("torch", one_product),
         (Peer("torch.compile, one mm", COMPILED, compiled_at_once),),
     ),
+    "nvfp4_dual_gemm": Op(
+        reference=later("torch_nvfp4", "reference"),
+        split=(),
+        peers=(
+            Peer("torch", EAGER, later("torch_nvfp4", "eager")),
+            Peer("torch.compile", COMPILED, later("torch_nvfp4", "compiled")),
+            Peer("torch.compile, one mm", COMPILED, later("torch_nvfp4", "compiled_at_once")),
+        ),
+        draw={
+            **dict.fromkeys(("x", "w_gate", "w_up"), later("torch_nvfp4", "codes")),
+            **dict.fromkeys(
+                ("x_scales", "gate_scales", "up_scales"), later("torch_nvfp4", "scales")
+            ),
+        },
+        bare=Bare("torch", later("torch_nvfp4", "one_product")),
+    ),
 }

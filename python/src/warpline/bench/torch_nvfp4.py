@@ -1,0 +1,83 @@
+"""Gated layers in NVFP4: inputs, torch's on operands that were made f16 before, and a reference."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from .._nvfp4 import nvfp4_dequantize
+from . import torch_products
+
+if TYPE_CHECKING:
+    from .inputs import Args
+    from .peers import Built
+    from .suites import Problem, TensorSpec
+
+
+def codes(problem: Problem, spec: TensorSpec, generator: torch.Generator) -> Tensor:
+    """Codes of magnitudes up to 1.5, with both signs, so that sums stay inside of f16."""
+    drawn = torch.randint(
+        0, 256, spec.shape, generator=generator, device=generator.device, dtype=torch.uint8
+    )
+    return drawn & 0b10111011
+
+
+def scales(problem: Problem, spec: TensorSpec, generator: torch.Generator) -> Tensor:
+    """Scales from 0 to 1."""
+    drawn = torch.rand(spec.shape, generator=generator, device=generator.device)
+    return drawn.to(torch.float8_e4m3fn)
+
+
+def _operands(args: Args) -> tuple[Tensor, Tensor, Tensor]:
+    """x and both weights as numbers of 32 bits, which hold them exactly."""
+
+    def number(name: str, block: Any) -> Tensor:
+        value: Tensor = args[name]
+        if value.dtype != torch.uint8:
+            return value.float()
+        return nvfp4_dequantize(value, block.to(torch.float8_e4m3fn), None, args["scale_layout"])
+
+    names = {"x": "x_scales", "w_gate": "gate_scales", "w_up": "up_scales"}
+    x, gate, up = (number(name, args[block]) for name, block in names.items())
+    return x, gate, up
+
+
+def reference(**args: Any) -> Tensor:
+    """The layer in float64."""
+    x, gate, up = (operand.double() for operand in _operands(args))
+    return torch_products.swiglu_reference(x, gate, up)
+
+
+def _built(function: Any, args: Args, at_once: bool) -> Built:
+    from .peers import Built
+
+    x, gate, up = (operand.half() for operand in _operands(args))
+    note = "operands made f16 before"
+    if not at_once:
+        return Built(lambda: function(x, gate, up), note)
+    weights = torch.cat([gate, up])
+    return Built(lambda: function(x, weights), f"{note}, one product with both weights")
+
+
+def eager(args: Args) -> Built:
+    """torch: two products."""
+    return _built(torch_products.swiglu, args, False)
+
+
+def compiled(args: Args) -> Built:
+    """The same through ``torch.compile``."""
+    function = torch.compile(torch_products.swiglu, fullgraph=True, dynamic=False)
+    return _built(function, args, False)
+
+
+def compiled_at_once(args: Args) -> Built:
+    """One product for both weights, through ``torch.compile``."""
+    function = torch.compile(torch_products.swiglu_at_once, fullgraph=True, dynamic=False)
+    return _built(function, args, True)
+
+
+def one_product(args: Args) -> Built:
+    """Both products as one of torch's, and nothing else."""
+    return _built(lambda x, weights: torch_products.matmul(x, weights.mT), args, True)

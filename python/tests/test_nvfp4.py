@@ -1,0 +1,427 @@
+"""NVFP4 on NumPy arrays: rounding, values, how scales lie, and what is refused."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import warnings
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from conftest import random
+
+import warpline
+from warpline import nvfp4_arrange_scales, nvfp4_dequantize, nvfp4_quantize
+
+E2M1 = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0]
+#: The 127 finite magnitudes.
+E4M3 = [math.ldexp(c % 8 + 8 * (c > 7), max(c // 8, 1) - 10) for c in range(127)]
+FP8 = ml_dtypes.float8_e4m3fn
+LEAST = float(np.finfo(np.float32).tiny)
+SIZES = [(rows, k) for rows in (0, 1, 7, 127, 128, 129, 300) for k in (16, 48, 64, 80, 1040)]
+
+
+def nearest(x: float, values: list[float]) -> int:
+    """The code whose value is nearest, by a search, in exact numbers; of two the even one."""
+    exact = Fraction(x)
+    return min(range(len(values)), key=lambda code: (abs(Fraction(values[code]) - exact), code % 2))
+
+
+def reference(x: np.ndarray, scale: float) -> tuple[np.ndarray, np.ndarray]:
+    """Packed codes, and bits of plain scales, one by one."""
+    codes: list[int] = []
+    scales: list[int] = []
+    for block in x.astype(np.float32).reshape(-1, 16).tolist():
+        scales.append(nearest(max(map(abs, block)) / (6.0 * scale), E4M3))
+        step = E4M3[scales[-1]] * scale
+        magnitudes = (nearest(abs(value) / step, E2M1) if step else 0 for value in block)
+        codes += [m + 8 * (math.copysign(1.0, v) < 0) for m, v in zip(magnitudes, block, strict=True)]
+    pairs = np.array(codes, np.uint8).reshape(len(x), -1, 2)
+    return pairs[..., 0] + 16 * pairs[..., 1], np.array(scales, np.uint8).reshape(len(x), -1)
+
+
+def assert_as_reference(x: np.ndarray, scale: Any = None) -> None:
+    q = nvfp4_quantize(x, scale)
+    codes, scales = reference(x, float(q.tensor_scale[0]))
+    assert (q.codes.dtype, q.scales.dtype, q.tensor_scale.dtype) == (np.uint8, FP8, np.float32)
+    assert q.tensor_scale.shape == (1,)
+    assert np.array_equal(q.scales.view(np.uint8), scales)
+    assert np.array_equal(q.codes, codes)
+
+
+def unpacked(codes: np.ndarray) -> np.ndarray:
+    return np.stack([codes & 15, codes >> 4], -1).reshape(len(codes), -1)
+
+
+def drawn(rows: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Any codes, a 6 or -6 in each block, and any scales but zero."""
+    draw = np.random.default_rng(rows)
+    codes = draw.integers(0, 256, (rows, k // 16, 8), np.uint8)
+    codes[..., 3] |= 0x70
+    return codes.reshape(rows, k // 2), draw.integers(1, 0x7F, (rows, k // 16), np.uint8)
+
+
+# To NVFP4.
+
+
+@pytest.mark.parametrize("scale", [None, 0.3, 1e-3, "chosen"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, ml_dtypes.bfloat16])
+def test_codes_and_scales_are_the_nearest(dtype: Any, scale: Any) -> None:
+    x = random((5, 80), np.float32)
+    x[1] *= 1e-3
+    x[2] *= 1e4
+    x[3, ::3] = 0.0
+    x[4, :32] = -0.0
+    assert_as_reference(x.astype(dtype), scale)
+
+
+def test_scales_are_rounded_once_and_ties_go_to_even() -> None:
+    middles = [(low + high) / 2 for low, high in zip(E4M3, E4M3[1:])]
+    ties = np.array([6 * x for x in [*middles, *E4M3]], np.float32)
+    x = np.zeros((3 * len(ties), 16), np.float32)
+    x[:, 5] = np.concatenate([ties, np.nextafter(ties, 0), np.nextafter(ties, np.float32(1e9))])
+    x[:, 6] = -x[:, 5] / 3
+    assert_as_reference(x)
+    # Quotients that are ties, and would not be by way of a reciprocal.
+    for scale in (31, 41, 163):
+        assert_as_reference(scale * x[: len(ties)], scale)
+    bits = nvfp4_quantize(x).scales.view(np.uint8)[:126, 0]
+    assert bits.tolist() == [code + code % 2 for code in range(126)]
+
+
+def test_codes_are_rounded_once_and_ties_go_to_even() -> None:
+    middles = [(low + high) / 2 for low, high in zip(E2M1, E2M1[1:])]
+    near = np.array([0.0, *middles, *E2M1], np.float32)
+    near = np.concatenate([near, np.nextafter(near, np.float32(-9)), np.nextafter(near, np.float32(9))])
+    x = np.full((2 * len(near), 16), 6.0, np.float32)
+    x[:, 2] = np.concatenate([near, -near])
+    x = np.minimum(x, 6)
+    assert_as_reference(x)
+    codes = unpacked(nvfp4_quantize(x).codes)[:, 2]
+    assert codes[1:8].tolist() == [code + code % 2 for code in range(7)]
+    # Ratios that are not in float32: a cast to it would make them ties.
+    for scale in (0.3, 1 / 3, 0.7):
+        assert_as_reference((x.astype(np.float64) * np.float32(scale)).astype(np.float32), scale)
+
+
+@pytest.mark.parametrize(
+    ("most", "scale", "expected"),
+    [
+        (6.0, None, (1.0, 0x38, [15, 13])),
+        # Ties of the scale: 1 1/16 goes to 1, 1 3/16 to 1 1/4.
+        (6.375, None, (1.0, 0x38, [15, 13])),
+        (7.125, None, (1.0, 0x3A, [15, 13])),
+        # A scale saturates, is subnormal, and is zero with zeros for codes.
+        (1e9, None, (1.0, 0x7E, [15, 15])),
+        (6 / 512, None, (1.0, 1, [15, 13])),
+        (2.9 / 512, None, (1.0, 0, [8, 8])),
+        (100.0, 1e6, (1e6, 0, [8, 8])),
+        (0.0, "chosen", (1.0, 0, [8, 8])),
+        (2688 * 0.75, "chosen", (0.75, 0x7E, [15, 13])),
+        (6 * LEAST, "chosen", (LEAST, 0x38, [15, 13])),
+    ],
+)
+def test_scales_are_those_of_the_recipe(most: float, scale: Any, expected: Any) -> None:
+    x = np.zeros((1, 16), np.float32)
+    x[0, 3:5] = -most, -most / 2
+    q = nvfp4_quantize(x, scale)
+    assert (q.tensor_scale[0], q.scales.view(np.uint8)[0, 0], unpacked(q.codes)[0, 3:5].tolist()) == expected
+
+
+def test_a_chosen_scale_is_rounded_once_and_the_greatest_is_reached() -> None:
+    for most in [*np.abs(random((1, 50)))[0], np.finfo(np.float32).max]:
+        q = nvfp4_quantize(np.full((2, 16), most, np.float32), "chosen")
+        assert q.tensor_scale[0] == np.float32(Fraction(float(most)) / 2688)
+        assert (q.scales.view(np.uint8) == 0x7E).all() and (q.codes == 0x77).all()
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.25, 0.3, 1e-30, 1e30])
+@pytest.mark.parametrize(("rows", "k"), [(1, 16), (7, 48), (129, 80), (3, 1040)])
+def test_what_is_nvfp4_already_stays_as_it_is(rows: int, k: int, scale: float) -> None:
+    codes, scales = drawn(rows, k)
+    for given in (scale, np.float32(scale), np.array([scale], np.float32), np.array(scale)):
+        q = nvfp4_quantize(nvfp4_dequantize(codes, scales, given), given)
+        assert np.array_equal(q.codes, codes) and np.array_equal(q.scales.view(np.uint8), scales)
+        assert q.tensor_scale.tolist() == [np.float32(scale)]
+
+
+def test_arrays_may_lie_anyhow_and_have_no_rows() -> None:
+    x = random((32, 6))
+    x.flags.writeable = False
+    dense = nvfp4_quantize(np.ascontiguousarray(x.T))
+    for there in (nvfp4_quantize(x.T), nvfp4_quantize(np.repeat(x.T, 2, 0)[::2])):
+        assert all(np.array_equal(a, b) and a.flags.c_contiguous for a, b in zip(there, dense, strict=True))
+    apart = (np.repeat(dense.codes, 2, 1)[:, ::2], np.asfortranarray(dense.scales))
+    assert np.array_equal(nvfp4_dequantize(*apart), nvfp4_dequantize(*dense))
+    for scale in (None, "chosen"):
+        for layout, shape in (("plain", (0, 2)), ("block", (0, 1, 512))):
+            q = nvfp4_quantize(np.zeros((0, 32)), scale, layout)
+            assert (q.codes.shape, q.scales.shape, q.tensor_scale) == ((0, 16), shape, 1)
+            assert nvfp4_dequantize(*q, layout).shape == (0, 32)
+
+
+def test_what_comes_out_has_names_and_can_be_pickled() -> None:
+    q = nvfp4_quantize(random((2, 32)))
+    assert isinstance(q, warpline.Nvfp4) and q._fields == ("codes", "scales", "tensor_scale")
+    again = pickle.loads(pickle.dumps(q))
+    assert type(again) is warpline.Nvfp4
+    assert all(np.array_equal(a, b) for a, b in zip(again, q, strict=True))
+
+
+# And back.
+
+
+def test_every_code_and_scale_have_the_value_of_their_bits() -> None:
+    codes = np.tile(np.arange(0x10, 0x100, 0x22, dtype=np.uint8), (256, 1))
+    scales = np.arange(256, dtype=np.uint8).reshape(256, 1)
+    e2m1 = np.array([*E2M1, *(-x for x in E2M1)])
+    e4m3 = np.array([*E4M3, np.nan, *(-x for x in E4M3), np.nan])
+    for given in (scales, scales.view(FP8)):
+        values = nvfp4_dequantize(codes, given, 0.1)
+        expected = (e4m3[:, None] * e2m1 * float(np.float32(0.1))).astype(np.float32)
+        assert values.dtype == np.float32 and np.array_equal(values, expected, equal_nan=True)
+        assert np.array_equal(np.signbit(values)[:127], np.signbit(expected)[:127])
+        assert np.isnan(values).sum() == 32
+
+
+def test_what_is_too_large_for_float32_is_infinite_and_nothing_warns() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        codes, scales = np.full((1, 8), 0xF7, np.uint8), np.full((1, 1), 0x7E, np.uint8)
+        assert nvfp4_dequantize(codes, scales, 1e38)[0, :2].tolist() == [math.inf, -math.inf]
+        nvfp4_dequantize(codes, scales | 1)
+        nvfp4_quantize(np.full((1, 16), np.finfo(np.float32).max), LEAST / 2**23)
+        with pytest.raises(warpline.InputError):
+            nvfp4_quantize(np.full((1, 16), 1e300))
+
+
+# How scales lie.
+
+
+@pytest.mark.parametrize(("rows", "k"), SIZES)
+def test_tiles_lie_as_cublas_reads_them_and_come_back(rows: int, k: int) -> None:
+    plain = (np.arange(rows * k // 16) % 251 + 1).astype(np.uint8).reshape(rows, k // 16)
+    block = nvfp4_arrange_scales(plain, rows, k)
+    along = math.ceil(k / 64)
+    assert block.shape == (math.ceil(rows / 128), along, 512) and block.dtype == np.uint8
+    row, at = np.indices(plain.shape)
+    tile = row // 128 * along + at // 4
+    assert np.array_equal(block.ravel()[tile * 512 + row % 32 * 16 + row % 128 // 32 * 4 + at % 4], plain)
+    assert np.count_nonzero(block) == plain.size
+    back = nvfp4_arrange_scales(block, rows, k, "plain")
+    assert np.array_equal(back, plain) and back.flags.c_contiguous
+    of_type = nvfp4_arrange_scales(plain.view(FP8), rows, k, to="block")
+    assert of_type.dtype == FP8 and np.array_equal(of_type.view(np.uint8), block)
+
+
+@pytest.mark.parametrize(("rows", "k"), [(1, 16), (129, 80), (300, 48)])
+def test_both_layouts_have_the_same_values(rows: int, k: int) -> None:
+    x = random((rows, k))
+    plain, block = nvfp4_quantize(x, "chosen"), nvfp4_quantize(x, "chosen", "block")
+    assert block.scales.dtype == FP8
+    assert np.array_equal(block.scales, nvfp4_arrange_scales(plain.scales, rows, k))
+    assert np.array_equal(nvfp4_dequantize(*block, "block"), nvfp4_dequantize(*plain))
+
+
+# The gated layer.
+
+
+def silu(x: np.ndarray) -> np.ndarray:
+    return x / (1 + np.exp(-x))
+
+
+@pytest.mark.parametrize("layout", ["plain", "block"])
+@pytest.mark.parametrize(("m", "n", "k"), [(1, 8, 16), (20, 128, 80), (33, 136, 320)])
+def test_a_gated_layer_is_that_of_the_values(m: int, n: int, k: int, layout: str) -> None:
+    drawn = (random((rows, k), seed=i) / 4 for i, rows in enumerate((m, n, n)))
+    x, gate, up = (nvfp4_quantize(values, scale_layout=layout) for values in drawn)
+    a, b, c = (nvfp4_dequantize(*q, scale_layout=layout).astype(float) for q in (x, gate, up))
+    scales = {"scale_gate": gate.tensor_scale, "scale_up": up.tensor_scale}
+    weights = (gate.codes, gate.scales, up.codes, up.scales)
+    y = warpline.nvfp4_dual_gemm(
+        x.codes, *weights, x.scales, scale_x=x.tensor_scale, scale_layout=layout, **scales
+    )
+    exact = silu(a @ b.T) * (a @ c.T)
+    assert (y.dtype, y.shape) == (np.float16, (m, n))
+    assert np.abs(y - exact).max() <= 1e-3 + 1e-3 * np.abs(exact).max()
+    wide = a.astype(np.float16)
+    y = warpline.nvfp4_dual_gemm(wide, *weights, scale_layout=layout, **scales)
+    exact = silu(wide.astype(float) @ b.T) * (wide.astype(float) @ c.T)
+    assert np.abs(y - exact).max() <= 1e-3 + 1e-3 * np.abs(exact).max()
+
+
+def test_both_weights_may_be_one_tensor() -> None:
+    x, gate, up = (nvfp4_quantize(random((rows, 48), seed=i)) for i, rows in enumerate((5, 24, 24)))
+    apart = warpline.nvfp4_dual_gemm(x.codes, gate.codes, gate.scales, up.codes, up.scales, x.scales)
+    codes, scales = (np.concatenate([g, u]) for g, u in zip(gate[:2], up[:2], strict=True))
+    assert np.array_equal(warpline.nvfp4_dual_gemm(x.codes, codes, scales, x_scales=x.scales), apart)
+
+
+W = nvfp4_quantize(np.ones((8, 32), np.float32))
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (
+            lambda: warpline.nvfp4_dual_gemm(W.codes[:, :12], *(W.codes[:, :12], W.scales) * 2, W.scales),
+            "K is a positive multiple of 16, not 24",
+        ),
+        (
+            lambda: warpline.nvfp4_dual_gemm(W.codes, *(W.codes, W.scales[:4]) * 2, W.scales),
+            r"gate_scales is e4m3 \[8, 2\] here \(scale_layout plain\), not e4m3 \[4, 2\]",
+        ),
+        (
+            lambda: warpline.nvfp4_dual_gemm(
+                W.codes, *(W.codes, W.scales) * 2, W.scales, scale_layout="block"
+            ),
+            r"gate_scales is e4m3 \[1, 1, 512\] here \(scale_layout block\), not e4m3 \[8, 2\]",
+        ),
+        (
+            lambda: warpline.nvfp4_dual_gemm(
+                W.codes, *(W.codes, W.scales) * 2, W.scales, scale_layout="tiled"
+            ),
+            'scale_layout is plain or block, not "tiled"',
+        ),
+        (
+            lambda: warpline.nvfp4_dual_gemm(W.codes, W.codes, W.scales, W.codes[:4], W.scales, W.scales),
+            r"w_up is as w_gate, u8 \[8, 16\], not u8 \[4, 16\]",
+        ),
+        (
+            lambda: warpline.nvfp4_dual_gemm(W.codes, W.codes[:5], W.scales, x_scales=W.scales),
+            "as many rows for the gate as for the other, not 5 in all",
+        ),
+        (
+            lambda: warpline.nvfp4_dual_gemm(W.codes, *(W.codes, W.scales) * 2),
+            "x_scales was not given, and it is needed here",
+        ),
+        (
+            lambda: warpline.nvfp4_dual_gemm(
+                np.ones((2, 32), np.float16), *(W.codes, W.scales) * 2, W.scales
+            ),
+            "x_scales goes with an x of codes, and was given without",
+        ),
+        (
+            lambda: warpline.nvfp4_dual_gemm(
+                W.codes, *(W.codes, W.scales) * 2, W.scales, scale_gate=W.tensor_scale
+            ),
+            "scales of whole tensors are given together or not at all",
+        ),
+        (
+            lambda: warpline.nvfp4_dual_gemm(
+                np.ones((2, 48), np.float16), *(W.codes, W.scales) * 2
+            ),
+            "the last dimension of x in f16 is 32",
+        ),
+    ],
+)
+def test_operands_that_do_not_go_together_are_refused(call: Callable[[], Any], sentence: str) -> None:
+    with pytest.raises(warpline.InputError, match=sentence):
+        call()
+
+
+# What is refused.
+
+X = np.ones((2, 32), np.float32)
+Q = nvfp4_quantize(X)
+POSITIVE = "the scale of a tensor is one number, finite and positive in float32, not "
+
+
+def with_value(value: float, dtype: Any = np.float32) -> np.ndarray:
+    x = X.astype(dtype)
+    x[1, 18:] = value
+    return x
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: nvfp4_quantize(X[:, :24]), "K is a positive multiple of 16, not 24"),
+        (lambda: nvfp4_quantize(X[:, :0]), "K is a positive multiple of 16, not 0"),
+        (lambda: nvfp4_quantize(X[0]), "x has 2 dimensions, [rows, K], not [32]"),
+        (
+            lambda: nvfp4_quantize(X.astype(np.int32)),
+            "x has elements of type f32 or f16 or bf16 or float64, not i32",
+        ),
+        (
+            lambda: nvfp4_quantize(with_value(np.nan)),
+            "values are finite in float32, not nan in row 1, column 18",
+        ),
+        (
+            lambda: nvfp4_quantize(with_value(-np.inf, np.float16)),
+            "values are finite in float32, not -inf in row 1, column 18",
+        ),
+        (
+            lambda: nvfp4_quantize(with_value(1e300, np.float64)),
+            "values are finite in float32, not 1e+300 in row 1, column 18",
+        ),
+        (lambda: nvfp4_quantize(X, 0.0), POSITIVE + "0.0"),
+        (lambda: nvfp4_quantize(X, -1), POSITIVE + "-1"),
+        (lambda: nvfp4_quantize(X, math.nan), POSITIVE + "nan"),
+        (lambda: nvfp4_quantize(X, math.inf), POSITIVE + "inf"),
+        (lambda: nvfp4_quantize(X, 1e-50), POSITIVE + "1e-50"),
+        (lambda: nvfp4_quantize(X, 1e50), POSITIVE + "1e+50"),
+        (lambda: nvfp4_quantize(X, 10**400), POSITIVE + "1" + 79 * "0"),
+        (lambda: nvfp4_quantize(X, "best"), POSITIVE + "'best'"),
+        (lambda: nvfp4_quantize(X, "2"), POSITIVE + "'2'"),
+        (lambda: nvfp4_quantize(X, np.ones(2)), POSITIVE + "array([1., 1.])"),
+        (lambda: nvfp4_quantize(X, scale_layout="tiled"), "scale_layout is plain or block, not 'tiled'"),
+        (lambda: nvfp4_dequantize(Q.codes[:, :12], Q.scales), "K is a positive multiple of 16, not 24"),
+        (lambda: nvfp4_dequantize(Q.codes[0], Q.scales), "codes has 2 dimensions, [rows, K/2], not [16]"),
+        (
+            lambda: nvfp4_dequantize(Q.codes.view(np.int8), Q.scales),
+            "codes has elements of type u8, not int8",
+        ),
+        (
+            lambda: nvfp4_dequantize(Q.codes, Q.scales.astype(np.float32)),
+            "scales has elements of type e4m3 or u8, not f32",
+        ),
+        (
+            lambda: nvfp4_dequantize(Q.codes, Q.scales[:1]),
+            "plain scales of [2, 32] are [2, 2], not [1, 2]",
+        ),
+        (
+            lambda: nvfp4_dequantize(Q.codes, Q.scales, scale_layout="block"),
+            "block scales of [2, 32] are [1, 1, 512], not [2, 2]",
+        ),
+        (lambda: nvfp4_dequantize(*Q, scale_layout="rows"), "scale_layout is plain or block, not 'rows'"),
+        (lambda: nvfp4_dequantize(Q.codes, Q.scales, "chosen"), POSITIVE + "'chosen'"),
+        (lambda: nvfp4_arrange_scales(Q.scales, 2, 24), "K is a positive multiple of 16, not 24"),
+        (lambda: nvfp4_arrange_scales(Q.scales, 2, 32.0), "K is a positive multiple of 16, not 32.0"),
+        (lambda: nvfp4_arrange_scales(Q.scales, -1, 32), "rows is an integer of 0 or more, not -1"),
+        (lambda: nvfp4_arrange_scales(Q.scales, 3, 32), "plain scales of [3, 32] are [3, 2], not [2, 2]"),
+        (
+            lambda: nvfp4_arrange_scales(Q.scales, 129, 80, "plain"),
+            "block scales of [129, 80] are [2, 2, 512], not [2, 2]",
+        ),
+        (lambda: nvfp4_arrange_scales(Q.scales, 2, 32, "cublas"), "to is plain or block, not 'cublas'"),
+    ],
+)
+def test_what_breaks_a_rule_is_refused(call: Callable[[], Any], sentence: str) -> None:
+    with pytest.raises(warpline.InputError) as caught:
+        call()
+    assert (str(caught.value), caught.value.code) == (f"nvfp4: {sentence}", "bad-problem")
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: nvfp4_quantize(X.tolist()), "x is a NumPy array or a torch tensor, not of type list"),
+        (
+            lambda: nvfp4_quantize(np.ma.masked_less(X, 0)),
+            "x is a NumPy array or a torch tensor, not of type MaskedArray",
+        ),
+        (
+            lambda: nvfp4_dequantize(Q.codes, None),
+            "scales is a NumPy array or a torch tensor, not of type NoneType",
+        ),
+    ],
+)
+def test_what_is_no_array_is_refused(call: Callable[[], Any], sentence: str) -> None:
+    with pytest.raises(warpline.InputError) as caught:
+        call()
+    assert (str(caught.value), caught.value.code) == (f"nvfp4: {sentence}", "bad-type")

@@ -1,0 +1,240 @@
+"""NVFP4 on torch tensors: on a GPU where there is one.
+
+Needs no pytest, as a GPU host may have none: ``python3 -m unittest discover FOLDER``.
+"""
+
+import unittest
+
+try:
+    import torch
+except ImportError as missing:
+    raise unittest.SkipTest("torch is not installed") from missing
+
+import warpline
+from warpline import nvfp4_arrange_scales, nvfp4_dequantize, nvfp4_quantize
+
+GPU = torch.cuda.is_available()
+DEVICE = "cuda" if GPU else "cpu"
+FP8 = torch.float8_e4m3fn
+E2M1 = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0]
+#: The 127 finite magnitudes.
+E4M3 = [(c % 8 + 8 * (c > 7)) * 2.0 ** (max(c // 8, 1) - 10) for c in range(127)]
+
+
+def draw(*shape, dtype=torch.float32):
+    return torch.randn(shape, device=DEVICE).to(dtype)
+
+
+def nearest(x, values):
+    """The code whose value is nearest, by a search; of two the even one, which comes first."""
+    order = torch.tensor([*range(0, len(values), 2), *range(1, len(values), 2)], device=DEVICE)
+    away = (x[..., None] - torch.tensor(values, dtype=torch.float64, device=DEVICE)[order]).abs()
+    return order[away.argmin(-1)].to(torch.uint8)
+
+
+def reference(x, scale):
+    """Codes, one in a byte, and bits of plain scales."""
+    blocks = x.float().double().reshape(x.shape[0], -1, 16)
+    scales = nearest(blocks.abs().amax(-1) / (6 * scale), E4M3)
+    step = torch.tensor(E4M3, dtype=torch.float64, device=DEVICE)[scales.long()][..., None] * scale
+    magnitudes = torch.where(step == 0, 0, nearest(blocks.abs() / step, E2M1))
+    return (magnitudes + 8 * blocks.signbit()).to(torch.uint8).reshape(x.shape), scales
+
+
+def unpacked(codes):
+    return torch.stack([codes & 15, codes >> 4], -1).reshape(codes.shape[0], -1)
+
+
+class Nvfp4(unittest.TestCase):
+    """Rounding, values, layouts, and what is refused."""
+
+    def as_reference(self, x, given=None):
+        q = nvfp4_quantize(x, given)
+        self.assertEqual([t.dtype for t in q], [torch.uint8, FP8, torch.float32])
+        self.assertTrue(all(t.device == x.device and t.is_contiguous() for t in q))
+        self.assertEqual(q.tensor_scale.shape, (1,))
+        codes, scales = reference(x, q.tensor_scale.double())
+        self.assertTrue(torch.equal(q.scales.view(torch.uint8), scales))
+        self.assertTrue(torch.equal(unpacked(q.codes), codes))
+        return q
+
+    def test_codes_and_scales_are_the_nearest(self):
+        for rows, k in [(1, 16), (7, 48), (129, 80), *([(2000, 4096)] if GPU else [])]:
+            for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.float64):
+                for scale in (None, 0.3, 1e-3, "chosen"):
+                    with self.subTest(shape=(rows, k), dtype=dtype, scale=scale):
+                        x = draw(rows, k, dtype=dtype)
+                        x[::3] *= 1e-3
+                        x[1::3] *= 1e3
+                        x[:, :4] = -0.0
+                        self.as_reference(x, scale)
+
+    def test_ties_go_to_even(self):
+        for values in (E2M1, E4M3):
+            ties = [(low + high) / 2 for low, high in zip(values, values[1:])] + values
+            ties = torch.tensor(ties, dtype=torch.float32, device=DEVICE)
+            ties = torch.cat([torch.nextafter(ties, ties - 9), ties, torch.nextafter(ties, ties + 9)])
+            # Beside a 6 the scale is 1 and these are codes; alone they are scales.
+            for most, x in ((6.0, ties.clip(-6, 6)), (0.0, 6 * ties)):
+                rows = torch.full((len(ties), 16), most, device=DEVICE)
+                rows[:, 9] = -x
+                self.as_reference(rows)
+                for scale in (0.3, 31, 41, 163, 1e6):
+                    self.as_reference(rows * scale, scale)
+                self.as_reference(rows, 1e6)
+
+    def test_a_chosen_scale_is_rounded_once(self):
+        for most in [*draw(200).abs().tolist(), torch.finfo(torch.float32).max]:
+            q = nvfp4_quantize(torch.full((2, 16), most, device=DEVICE), "chosen")
+            # A quotient of two float32 numbers is the same by way of float64.
+            self.assertEqual(q.tensor_scale.item(), torch.tensor(most / 2688).item())
+            self.assertTrue((q.scales.view(torch.uint8) == 0x7E).all() and (q.codes == 0x77).all())
+        least = torch.finfo(torch.float32).tiny
+        for most, scale in ((0.0, 1.0), (6 * least, least)):
+            q = nvfp4_quantize(torch.full((2, 16), most, device=DEVICE), "chosen")
+            self.assertEqual(q.tensor_scale.item(), scale)
+
+    def test_what_is_nvfp4_already_stays_as_it_is(self):
+        for rows, k in [(1, 16), (7, 48), (129, 80), (3, 1040)]:
+            codes = torch.randint(0, 256, (rows, k // 2), dtype=torch.uint8, device=DEVICE)
+            codes[:, ::8] |= 0x07
+            scales = torch.randint(1, 0x7F, (rows, k // 16), dtype=torch.uint8, device=DEVICE).view(FP8)
+            for scale in (1.0, 0.3, 1e-30, torch.tensor([1e30], device=DEVICE)):
+                for layout in ("plain", "block"):
+                    arranged = nvfp4_arrange_scales(scales, rows, k) if layout == "block" else scales
+                    x = nvfp4_dequantize(codes, arranged, scale, layout)
+                    self.assertEqual((x.shape, x.dtype, x.device), ((rows, k), torch.float32, codes.device))
+                    q = nvfp4_quantize(x, scale, layout)
+                    self.assertTrue(torch.equal(q.codes, codes))
+                    self.assertTrue(torch.equal(q.scales.view(torch.uint8), arranged.view(torch.uint8)))
+
+    def test_every_code_and_scale_have_the_value_of_their_bits(self):
+        codes = torch.arange(0x10, 0x100, 0x22, dtype=torch.uint8, device=DEVICE).repeat(256, 1)
+        scales = torch.arange(256, dtype=torch.uint8, device=DEVICE).reshape(256, 1)
+        e2m1 = torch.tensor([*E2M1, *(-x for x in E2M1)], dtype=torch.float64, device=DEVICE)
+        e4m3 = [*E4M3, float("nan"), *(-x for x in E4M3), float("nan")]
+        e4m3 = torch.tensor(e4m3, dtype=torch.float64, device=DEVICE)
+        expected = (e4m3[:, None] * e2m1 * torch.tensor(0.1).double().item()).float()
+        for given in (scales, scales.view(FP8)):
+            values = nvfp4_dequantize(codes, given, 0.1)
+            self.assertTrue(torch.equal(values.nan_to_num(1e9), expected.nan_to_num(1e9)))
+            self.assertTrue(torch.equal(values.signbit()[:127], expected.signbit()[:127]))
+            self.assertEqual(int(values.isnan().sum()), 32)
+
+    def test_tiles_lie_as_cublas_reads_them_and_come_back(self):
+        for rows in (0, 1, 7, 127, 128, 129, 300):
+            for k in (16, 48, 64, 80, 1040):
+                with self.subTest(rows=rows, k=k):
+                    plain = torch.arange(rows * k // 16, device=DEVICE) % 251 + 1
+                    plain = plain.to(torch.uint8).reshape(rows, k // 16)
+                    block = nvfp4_arrange_scales(plain.view(FP8), rows, k)
+                    along = -(-k // 64)
+                    self.assertEqual((block.shape, block.dtype), ((-(-rows // 128), along, 512), FP8))
+                    row = torch.arange(rows, device=DEVICE)[:, None]
+                    at = torch.arange(k // 16, device=DEVICE)
+                    index = (row // 128 * along + at // 4) * 512
+                    index = index + row % 32 * 16 + row % 128 // 32 * 4 + at % 4
+                    bits = block.view(torch.uint8)
+                    self.assertTrue(torch.equal(bits.reshape(-1)[index], plain))
+                    self.assertEqual(int(bits.count_nonzero()), plain.numel())
+                    back = nvfp4_arrange_scales(block, rows, k, "plain")
+                    self.assertTrue(torch.equal(back.view(torch.uint8), plain) and back.is_contiguous())
+
+    def test_tensors_may_lie_anyhow_have_gradients_and_no_rows(self):
+        x = draw(64, 6).T
+        dense = self.as_reference(x.contiguous(), "chosen")
+        for there in (x, torch.nn.Parameter(x)):
+            for a, b in zip(self.as_reference(there, "chosen"), dense):
+                self.assertTrue(torch.equal(a.view(torch.uint8), b.view(torch.uint8)))
+                self.assertFalse(a.requires_grad)
+        for scale in (None, "chosen"):
+            q = nvfp4_quantize(x[:0, :32], scale, "block")
+            self.assertEqual(([*q.codes.shape], [*q.scales.shape]), ([0, 16], [0, 1, 512]))
+            self.assertEqual(q.tensor_scale.item(), 1)
+            self.assertEqual(nvfp4_dequantize(*q, "block").shape, (0, 32))
+
+    def test_what_breaks_a_rule_is_refused(self):
+        x = draw(3, 32, dtype=torch.bfloat16)
+        q = nvfp4_quantize(x)
+        wrong = x.clone()
+        wrong[1, 18:] = float("nan")
+        scale = "nvfp4: the scale of a tensor is one number, finite and positive in float32, not "
+        two = torch.ones(2)
+        for call, sentence in [
+            (
+                lambda: nvfp4_quantize(wrong),
+                "nvfp4: values are finite in float32, not nan in row 1, column 18",
+            ),
+            (
+                lambda: nvfp4_quantize(x.int()),
+                "nvfp4: x has elements of type f32 or f16 or bf16 or float64, not i32",
+            ),
+            (lambda: nvfp4_quantize(x, two), scale + repr(two)),
+            (lambda: nvfp4_quantize(x, two[:1] * 0), scale + "tensor([0.])"),
+            (
+                lambda: nvfp4_dequantize(q.codes, q.scales.to("meta")),
+                f"nvfp4: scales are where codes are, torch on {x.device}, not torch on meta",
+            ),
+            (
+                lambda: nvfp4_arrange_scales(q.scales, 4, 32),
+                "nvfp4: plain scales of [4, 32] are [4, 2], not [3, 2]",
+            ),
+        ]:
+            with self.assertRaises(warpline.InputError) as caught:
+                call()
+            self.assertEqual(str(caught.exception), sentence)
+
+
+class Products(unittest.TestCase):
+    """``nvfp4_dual_gemm`` on tensors that were quantised here."""
+
+    def operands(self, m, n, k, layout):
+        x, gate, up = (nvfp4_quantize(draw(rows, k) / 4) for rows in (m, n, n))
+        scales = [q.scales for q in (x, gate, up)]
+        if layout == "block":
+            scales = [nvfp4_arrange_scales(q.scales, q.codes.shape[0], k) for q in (x, gate, up)]
+        exact = [nvfp4_dequantize(*q).double() for q in (x, gate, up)]
+        return (x, gate, up), scales, exact
+
+    def close(self, y, exact):
+        self.assertEqual(y.shape, exact.shape)
+        self.assertLess(float((y.double() - exact).abs().max()), 2e-3 * float(exact.abs().max()) + 1e-5)
+
+    def test_values_layouts_and_types(self):
+        for m, n, k in [(1, 8, 16), (40, 136, 80), (130, 128, 320)]:
+            for layout in ("plain", "block"):
+                with self.subTest(shape=(m, n, k), layout=layout):
+                    (x, gate, up), (of_x, of_gate, of_up), (a, b, c) = self.operands(m, n, k, layout)
+                    exact = torch.nn.functional.silu(a @ b.T) * (a @ c.T)
+                    numbers = {"scale_gate": gate.tensor_scale, "scale_up": up.tensor_scale}
+                    y = warpline.nvfp4_dual_gemm(
+                        *(x.codes, gate.codes, of_gate, up.codes, of_up, of_x),
+                        scale_x=x.tensor_scale,
+                        **numbers,
+                        scale_layout=layout,
+                    )
+                    self.assertEqual(y.dtype, torch.float16)
+                    self.close(y, exact)
+                    for dtype in (torch.float16, torch.bfloat16):
+                        wide = a.to(dtype)
+                        y = warpline.nvfp4_dual_gemm(
+                            *(wide, gate.codes, of_gate, up.codes, of_up), **numbers, scale_layout=layout
+                        )
+                        self.assertEqual(y.dtype, dtype)
+                        exact = torch.nn.functional.silu(wide.double() @ b.T) * (wide.double() @ c.T)
+                        error = float((y.double() - exact).abs().max())
+                        self.assertLess(error, 8e-3 * float(exact.abs().max()) + 1e-5)
+
+    def test_one_tensor_of_both_weights_and_a_fake(self):
+        (x, gate, up), (of_x, of_gate, of_up), _ = self.operands(20, 128, 96, "block")
+        apart = (x.codes, gate.codes, of_gate, up.codes, of_up, of_x)
+        y = warpline.nvfp4_dual_gemm(*apart, scale_layout="block")
+        codes, scales = torch.cat([gate.codes, up.codes]), torch.cat([of_gate, of_up])
+        one = warpline.nvfp4_dual_gemm(x.codes, codes, scales, x_scales=of_x, scale_layout="block")
+        self.assertTrue(torch.equal(one, y))
+        fake = torch.ops.warpline.nvfp4_dual_gemm(*(t.to("meta") for t in apart), scale_layout="block")
+        self.assertEqual((fake.shape, fake.dtype), (y.shape, y.dtype))
+
+
+if __name__ == "__main__":
+    unittest.main()
