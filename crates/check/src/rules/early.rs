@@ -4,7 +4,7 @@
 //! Every thread that touches global memory runs `wait_prerequisites` first, on
 //! every way that leads there; a prefetch changes nothing and is free, and so
 //! is a read of what the grids before leave alone ([`Param::settled`]). That
-//! they do is for those to say who have all of them: [`writes`].
+//! they do is for those to say who have all of them: `rules::writes`.
 
 use super::flow::{Flow, follow};
 use super::pointers::Pointers;

@@ -268,7 +268,7 @@ fn dense_elements(shape: &[u64]) -> u64 {
 }
 
 const EXAMPLE: &str = "\
->>> w = warpline.nvfp4_quantize(np.full((8, 16), 3, np.float32))
+>>> w = warpline.nvfp4_quantize(np.full((8, 16), 0.75, np.float32))
 >>> x = np.ones((1, 16), np.float16)
 >>> warpline.nvfp4_dual_gemm(x, w.codes, w.scales, w.codes, w.scales, gate=\"relu\")
-array([[2304., 2304., 2304., 2304., 2304., 2304., 2304., 2304.]], dtype=float16)";
+array([[144., 144., 144., 144., 144., 144., 144., 144.]], dtype=float16)";
