@@ -30,6 +30,21 @@ fn in_order([a, gate, up]: [Vec<u8>; 3], scales: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     vec![a, gate, of_gate, up, of_up, of_a]
 }
 
+/// A problem in one of the forms.
+fn work(
+    problem: Problem,
+    (form, consumers, tile_k): (Form, u32, u32),
+    device: &Device,
+) -> Work<DualGemm> {
+    let choice = Choice {
+        form: Some(form),
+        consumers: Some(consumers),
+        tile_k: Some(tile_k),
+        ..Choice::default()
+    };
+    Work::new(problem, &choice, &device.target()).unwrap_or_else(|e| panic!("{e}"))
+}
+
 /// Runs it with codes of A, gate and up, and the scale of the first 16 of each
 /// row; that of the others is 1, and the gate's sum as well.
 fn holds(
@@ -46,21 +61,14 @@ fn holds(
                 scale_layout,
                 ..Problem::new(m as u32, n as u32, 32)
             };
-            let choice = Choice {
-                form: Some(form),
-                consumers: Some(consumers),
-                tile_k: Some(tile_k),
-                ..Choice::default()
-            };
             let device = Device::cpu();
-            let work = Work::<DualGemm>::new(problem, &choice, &device.target());
+            let work = work(problem, (form, consumers, tile_k), &device);
             let scales = [m, n, n].into_iter().zip(first).map(|(rows, first)| {
                 let plain: Vec<u8> = (0..rows).flat_map(|i| [first(i), SCALE]).collect();
                 scale_layout
                     .arrange(&plain, rows, 32)
                     .unwrap_or_else(|e| panic!("{e}"))
             });
-            let work = work.unwrap_or_else(|e| panic!("{e}"));
             let specs = work.inputs(0).into_iter().map(|t| t.spec);
             let tensors = specs.zip(in_order(data.clone(), scales.collect()));
             let inputs = tensors.map(|(spec, data)| HostTensor { spec, data });
@@ -113,15 +121,8 @@ fn full_range_codes_are_within_their_bound() {
             scales: true,
             ..Problem::new(40, 72, 608)
         };
-        let choice = Choice {
-            form: Some(form),
-            consumers: Some(consumers),
-            tile_k: Some(tile_k),
-            ..Choice::default()
-        };
         let device = Device::cpu();
-        let work = Work::<DualGemm>::new(problem, &choice, &device.target())
-            .unwrap_or_else(|e| panic!("{e}"));
+        let work = work(problem, (form, consumers, tile_k), &device);
         let mut state = 1u64;
         let mut random = move || {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1);

@@ -122,14 +122,8 @@ impl<T: Stored> Outbox<T> {
         T: Half,
     {
         let _at = here();
-        if tile.rows() != self.tile.layout.cols {
-            self.refuse(tile.cols(), tile.rows(), map);
-            return;
-        }
         let (held, shape) = (tile.values().len(), (tile.cols(), tile.rows()));
-        self.post(held, shape, map, coords, |_, to| {
-            tile.store_transposed(to);
-        });
+        self.post_whole(held, shape, map, coords, |to| tile.store_transposed(to));
     }
 
     /// As [`send_transposed`](Self::send_transposed), of [`Eights`].
@@ -139,14 +133,24 @@ impl<T: Stored> Outbox<T> {
         T: Half,
     {
         let _at = here();
-        if tile.rows() != self.tile.layout.cols {
-            self.refuse(tile.cols(), tile.rows(), map);
-            return;
-        }
         let (held, shape) = (tile.values().len(), (tile.cols(), tile.rows()));
-        self.post(held, shape, map, coords, |_, to| {
-            tile.store_transposed(to);
-        });
+        self.post_whole(held, shape, map, coords, |to| tile.store_transposed(to));
+    }
+
+    /// Posts a tile whose rows are as long as the outbox's, all columns at once.
+    #[track_caller]
+    fn post_whole<const R: usize>(
+        self,
+        held: usize,
+        shape: (u32, u32),
+        map: Map,
+        coords: impl Coords<R>,
+        store: impl Fn(&TileRef<T>),
+    ) {
+        match shape.1 == self.tile.layout.cols {
+            true => self.post(held, shape, map, coords, |_, to| store(to)),
+            false => self.refuse(shape.0, shape.1, map),
+        }
     }
 
     /// Sends a tile as `rows` × `cols`, of which a thread holds so many values,

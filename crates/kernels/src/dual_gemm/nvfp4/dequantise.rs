@@ -4,8 +4,8 @@
 use super::decode::{Decoded, selector};
 use super::line::{BLOCK, BLOCKS, Line, OUTPUTS, PANEL};
 use super::scales::TILE_WORDS;
-use crate::gemm::forms;
 use crate::gemm::walk::Seat;
+use crate::gemm::{Config, forms};
 use warpline_ir::Swizzle;
 use warpline_ir::build::*;
 
@@ -57,7 +57,7 @@ pub(super) fn role<T: Decoded>(k: Builder, line: &Line<'_, T>) -> Ring<Tile<T>> 
 }
 
 /// Registers of the role, where registers are moved: what the others leave.
-pub(super) fn registers(c: &crate::gemm::Config) -> u32 {
+fn registers(c: &Config) -> u32 {
     match c.load_registers {
         0 => 0,
         load => 512 - load - c.consumers * c.math_registers,
@@ -74,9 +74,7 @@ pub(super) fn consumer<T: Decoded>(
     end: impl FnOnce(Frag, Seat),
 ) {
     let c = line.config;
-    let role = k.role(forms::CONSUMERS[i as usize]).warpgroups(1);
-    let role = role.registers_opt(forms::registers(c.math_registers));
-    role.body(|| {
+    line.consumer(k, i).body(|| {
         wait_prerequisites();
         let rows = 2 * OUTPUTS * i..2 * OUTPUTS * (i + 1);
         line.each(|seat| {

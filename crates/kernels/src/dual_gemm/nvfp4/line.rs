@@ -278,6 +278,13 @@ impl<'a, T: Decoded> Line<'a, T> {
         }
     }
 
+    /// Declares the role of a consumer.
+    #[track_caller]
+    pub(super) fn consumer(&self, k: Builder, i: u32) -> RoleDecl {
+        let role = k.role(forms::CONSUMERS[i as usize]).warpgroups(1);
+        role.registers_opt(forms::registers(self.config.math_registers))
+    }
+
     /// Runs `body` for each tile.
     #[track_caller]
     pub(super) fn each(&self, body: impl FnOnce(Seat)) {

@@ -4,7 +4,6 @@
 use super::decode::{Decoded, selector};
 use super::line::{BLOCK, BLOCKS, Feed, Line, OUTPUTS, PANEL, depth};
 use super::scales::TILE_WORDS;
-use crate::gemm::forms;
 use crate::gemm::walk::Seat;
 use warpline_ir::Swizzle;
 use warpline_ir::build::*;
@@ -24,9 +23,7 @@ pub(super) fn consumer<T: Decoded>(
     end: impl FnOnce(Frag, Seat),
 ) {
     let c = line.config;
-    let role = k.role(forms::CONSUMERS[i as usize]).warpgroups(1);
-    let role = role.registers_opt(forms::registers(c.math_registers));
-    role.body(|| {
+    line.consumer(k, i).body(|| {
         let lane = &Lane::new();
         wait_prerequisites();
         line.each(|seat| {
