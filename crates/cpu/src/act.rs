@@ -208,7 +208,14 @@ impl Lockstep<'_, '_> {
         if let (true, Some(p), Some(c)) = (release, &mut m.passing, &mut self.warp.clock) {
             c.release(Mask::MAX, &mut p.came);
         }
-        m.arrive(32 * live, Coming::Waits)?;
+        // Also where it releases nothing: that is what `fence.mbarrier_init` is for.
+        let meeting = m.over;
+        let bars = self.cluster.ctas.iter_mut().flat_map(|c| &mut c.bars);
+        let inits = bars.filter_map(|b| b.init.as_mut()).filter(|i| i.fenced);
+        for i in inits.filter(|i| i.moment.thread == self.warp.id) {
+            i.told.get_or_insert(meeting);
+        }
+        self.cluster.meeting.arrive(32 * live, Coming::Waits)?;
         self.cluster.stir();
         Ok(Step::Next)
     }
@@ -225,6 +232,7 @@ impl Lockstep<'_, '_> {
             return self.block(Waiting::Cluster { meeting });
         }
         self.warp.at_cluster = None;
+        self.warp.left_cluster = meeting + 1;
         leave_meeting(self.warp, &self.cluster.meeting);
         Ok(Step::Next)
     }

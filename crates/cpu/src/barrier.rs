@@ -42,6 +42,8 @@ pub(crate) struct Init {
     pub(crate) site: u32,
     /// Did that lane run `fence.mbarrier_init` since?
     pub(crate) fenced: bool,
+    /// The cluster's meeting that it came to after that.
+    pub(crate) told: Option<u32>,
 }
 
 /// The life of an mbarrier.
@@ -334,6 +336,7 @@ mod tests {
             moment,
             site: 0,
             fenced: true,
+            told: None,
         }
     }
 

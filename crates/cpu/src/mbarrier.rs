@@ -20,6 +20,7 @@ impl Lockstep<'_, '_> {
                 },
                 site: self.site,
                 fenced: false,
+                told: None,
             };
             let made = self.cluster.ctas[at.cta as usize].bars[at.slot as usize].init(count, init);
             self.named_fault(made, at, lane)?;
@@ -67,7 +68,11 @@ impl Lockstep<'_, '_> {
             return Ok(());
         } else if !init.fenced {
             "the lane that made it has not run fence.mbarrier_init"
-        } else if !clock.knows(lane as u8, &init.moment) {
+        } else if !clock.knows(lane as u8, &init.moment)
+            && init
+                .told
+                .is_none_or(|meeting| meeting >= self.warp.left_cluster)
+        {
             "no barrier of threads orders its init before this use"
         } else {
             return Ok(());

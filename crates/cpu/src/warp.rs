@@ -34,6 +34,8 @@ pub(crate) struct Warp {
     pub(crate) budget: u32,
     /// The cluster's meeting it has come to and not waited for.
     pub(crate) at_cluster: Option<u32>,
+    /// Meetings of the cluster that it has left.
+    pub(crate) left_cluster: u32,
     /// Its part in wgmmas, if its role runs any.
     pub(crate) wgmma: Option<Box<InFlight>>,
     /// Copies it has issued in bulk groups.
@@ -138,6 +140,7 @@ impl Warp {
             passed: 0,
             budget: 0,
             at_cluster: None,
+            left_cluster: 0,
             wgmma: code.wgmma.then(|| Box::new(InFlight::new(registers))),
             copies: 0,
             ran: Ran::default(),

@@ -629,6 +629,17 @@ impl World<'_, '_> {
         self.st.meetings[meeting].know = know;
     }
 
+    /// Without a release the warp hands on the mbarriers that it has made and
+    /// fenced, which is what `fence.mbarrier_init.release.cluster` is for.
+    fn tell_inits(&mut self, meeting: usize) {
+        let me = self.cur as u32;
+        let fenced = self.st.bars.iter().filter(|b| b.fenced);
+        let own = fenced.filter_map(|b| b.init.filter(|&i| self.st.records.get(i).warp == me));
+        let own: Vec<u32> = own.collect();
+        let know = &mut self.st.meetings[meeting].know;
+        own.into_iter().for_each(|i| know.seen.add(i));
+    }
+
     fn leave_meeting(&mut self, meeting: usize, number: u32) {
         let done = self.st.meetings[meeting].done.clone();
         self.st.warps[self.cur].know.all.join(&done);
@@ -648,8 +659,9 @@ impl World<'_, '_> {
         let number = self.st.meetings[meeting].over;
         self.trail(What::Comes { meeting, number });
         let loc = self.loc;
-        if release {
-            self.tell_meeting(meeting);
+        match release {
+            true => self.tell_meeting(meeting),
+            false => self.tell_inits(meeting),
         }
         let m = &mut self.st.meetings[meeting];
         m.came += 32;

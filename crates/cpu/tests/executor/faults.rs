@@ -266,6 +266,39 @@ fn a_fence_after_the_copy_was_issued_comes_too_late() {
 
 // ---- barriers
 
+/// A kernel in which each CTA of a cluster makes a barrier by hand, and arrives
+/// at that of its peer after the cluster has met without a release.
+fn made_for_a_peer(fence: bool) -> Kernel {
+    build(|k| {
+        k.cluster(2, 1, 1);
+        let bar = k.barrier("bar", 1);
+        k.role("all").body(|| {
+            elect(|| {
+                bar.at(0).init(32);
+                if fence {
+                    fence_mbarrier_init();
+                }
+            });
+            cluster_arrive_relaxed();
+            cluster_wait();
+            bar.at(0).peer(cluster_rank() ^ 1u32).arrive_cluster();
+            bar.at(0).wait_cluster(0);
+            cluster_sync();
+        });
+    })
+}
+
+#[test]
+fn a_fenced_init_is_passed_on_without_a_release() {
+    for options in strict() {
+        let setup = Setup::new();
+        let run = |fence| setup.run(&made_for_a_peer(fence), 4, &options);
+        run(true).unwrap_or_else(|e| panic!("{e}"));
+        let e = run(false).unwrap_err();
+        assert!(e.text.contains("has not run fence.mbarrier_init"), "{e}");
+    }
+}
+
 /// A kernel in which one lane makes a barrier by hand and all then use it.
 fn made_by_hand(fence: bool, meet: bool) -> Kernel {
     build(|k| {

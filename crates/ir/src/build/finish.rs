@@ -192,7 +192,9 @@ fn init_barriers(s: &mut State) {
         });
     }
     let meet: Vec<Op> = if clustered {
-        vec![ClusterArrive { release: true }.into(), ClusterWait.into()]
+        // The fence passes the inits on; a release would wait for all of memory.
+        let release = inits.is_empty();
+        vec![ClusterArrive { release }.into(), ClusterWait.into()]
     } else {
         vec![CtaSync.into()]
     };

@@ -3,10 +3,12 @@
 use super::acc::Acc;
 use super::flow::{Carry, select};
 use super::operand::{Half, RegOperand, Words};
+use super::raw::store_async;
 use super::reg::{Reg, Value, Var};
 use super::rows::{Rows, row_slot};
+use super::slot::{Filling, Slot};
 use super::state::{error, here};
-use super::tile::TileRef;
+use super::tile::{Tile, TileRef};
 use super::warp::{lane_id, thread_in_role, warp_in_role};
 use std::ops::Range;
 
@@ -425,6 +427,27 @@ impl Frag {
             let col = thread_in_role() * 4;
             for (row, v) in (0u32..).zip(self.values.chunks(4)) {
                 to.store_vec(row, col, [v[0], v[1], v[2], v[3]]);
+            }
+        }
+    }
+
+    /// As [`store_lanes`](Self::store_lanes), to a slot that is
+    /// [posted](super::Ring::posted): the stores complete on its barrier.
+    #[track_caller]
+    pub fn post_lanes(&self, slot: &Slot<Tile<f32>, Filling>) {
+        let _at = here();
+        if !slot.is_posted() {
+            error(
+                "slot-posted",
+                "values are posted to slots of a ring that says posted()",
+            );
+            return;
+        }
+        let to = slot.tiles();
+        if self.in_lanes(&to) {
+            let col = thread_in_role() * 4;
+            for (row, v) in (0u32..).zip(self.values.chunks(4)) {
+                store_async(to, row, col, [v[0], v[1], v[2], v[3]], slot.full());
             }
         }
     }

@@ -10,7 +10,7 @@
 //!
 //! | | arrivals per slot |
 //! |---|---|
-//! | `full` | one per producing thread, or per warp of a producing role, or per thread of one that commits after its copies; of all producers (`joint`), or of the one whose slot it is (`dealt`) |
+//! | `full` | one per producing thread, or per warp of a producing role, or per thread of one that commits after its copies; of all producers (`joint`), or of the one whose slot it is (`dealt`); one of the consumer where slots are `posted` |
 //! | `empty` | one per warp of each consumer (`shared`), or of the one whose slot it is (`dealt`); from every CTA it is multicast among |
 //!
 //! In a dealt ring a role passes over slots that it never looks at, so nothing
@@ -42,6 +42,8 @@ pub(crate) struct RingState {
     pub(super) spread: Option<Spread>,
     /// Its slots lie in another CTA than their producers.
     pub(super) across: bool,
+    /// What fills its slots completes on their barrier.
+    pub(super) posted: bool,
     pub(super) held: Vec<Held>,
     frame: Frame,
 }
@@ -158,6 +160,8 @@ impl RingState {
         let at = |(code, text): (&'static str, String)| (code, text, self.frame);
         let full =
             count(&self.producers, "producer", "joint() or dealt_producers()").map_err(at)?;
+        // Bytes bring a posted slot; who waits for it says how many.
+        let full = if self.posted { 1 } else { full };
         let empty = count(&self.consumers, "consumer", "shared() or dealt()").map_err(at)?;
         let peers = self.spread.map_or(1, |s| s.of(cluster).0);
         Ok((full, empty * peers))
@@ -277,6 +281,7 @@ impl<L: RingTiles> Ring<L> {
                 consumers: Ends::default(),
                 spread: None,
                 across: false,
+                posted: false,
                 held: Vec::new(),
                 frame: s.author(frame),
             });
@@ -348,6 +353,37 @@ impl<L: RingTiles> Ring<L> {
         self
     }
 
+    /// As [`across`](Self::across), of slots that are [posted](super::Frag::post_lanes):
+    /// each store completes on the slot's barrier, so that no producer waits for
+    /// its stores to arrive. The one consumer expects the bytes of a whole slot.
+    ///
+    /// ```
+    /// use warpline_ir::{DType, Kernel, TensorMapDecl, build::*};
+    ///
+    /// // Two CTAs hand each other a tile of sums.
+    /// Kernel::build("halves", |k| {
+    ///     k.cluster(2, 1, 1);
+    ///     let out = k.tensor_map("out", TensorMapDecl::tiled(DType::F32, [32, 64]));
+    ///     let outbox = k.outbox::<f32>("both", 1, 64, 32);
+    ///     let sums = k.ring("sums", 1, |s| s.plain::<f32>(4, 512)).posted();
+    ///     k.role("math").warpgroups(1).body(|| {
+    ///         let (own, peer) = (Frag::zeros(64, 32), cluster_rank() ^ 1u32);
+    ///         let slot = sums.acquire_at(peer);
+    ///         own.post_lanes(&slot);
+    ///         slot.commit();
+    ///         let slot = sums.wait();
+    ///         let both = own.clone().zip(&own.load_lanes(&slot.tiles()), |x, y| x + y);
+    ///         outbox.send(&both, out, [0u32, 0u32]);
+    ///         slot.release_to(peer);
+    ///     });
+    /// })?;
+    /// # Ok::<(), warpline_ir::BuildErrors>(())
+    /// ```
+    pub fn posted(self) -> Self {
+        with(|s| s.rings[self.index].posted = true);
+        self.across()
+    }
+
     /// Stages of the ring.
     pub fn stages(self) -> u32 {
         self.stages
@@ -384,6 +420,7 @@ impl<L: RingTiles> Ring<L> {
     pub fn wait(self) -> Slot<L, Reading> {
         let _at = here();
         let slot = self.next(Side::Consume);
+        slot.expect_posted();
         slot.wait(self.full, slot.parity);
         slot
     }
@@ -555,6 +592,11 @@ impl RingState {
         if let Some(e) = self.end_of(side, role) {
             e.in_hand = e.in_hand.saturating_sub(1);
         }
+    }
+
+    /// The tiles of a slot.
+    pub(super) fn tiles(&self) -> &[TileId] {
+        &self.tiles
     }
 
     /// This role's end, if it has one.

@@ -1,6 +1,6 @@
 //! Slots: what a role holds of a ring between taking it and giving it on.
 
-use super::flow::{Carry, elect_lane, if_};
+use super::flow::{Carry, elect, elect_lane, if_};
 use super::raw::{BarHandle, Map, fence_async};
 use super::reg::{Coords, Reg, Value, Var};
 use super::ring::{Held, Ring, RingTiles, Side, Spread};
@@ -292,6 +292,11 @@ impl<L: RingTiles> Slot<L, Filling> {
         }
     }
 
+    /// Does what is posted fill it?
+    pub(super) fn is_posted(&self) -> bool {
+        with(|s| s.rings[self.ring.index].posted)
+    }
+
     fn is_copied(&self) -> bool {
         with(|s| {
             let role = s.role;
@@ -343,6 +348,15 @@ impl<L: RingTiles> Slot<L, Filling> {
         let _at = here();
         self.used.set(true);
         self.hands_on(false);
+        if self.is_posted() {
+            if self.is_generic() || self.is_copied() {
+                error(
+                    "slot-posted",
+                    "a slot of a ring of posted slots holds nothing but what is posted",
+                );
+            }
+            return;
+        }
         let full = self.full();
         let generic = self.is_generic() || self.is_copied();
         if generic && self.home.is_none() {
@@ -366,6 +380,23 @@ impl<L: RingTiles> Slot<L, Filling> {
 }
 
 impl<L: RingTiles> Slot<L, Reading> {
+    /// Where slots are posted, one thread says how many bytes come.
+    #[track_caller]
+    pub(super) fn expect_posted(&self) {
+        let bytes = with(|s| {
+            let ring = &s.rings[self.ring.index];
+            let tiles = ring.tiles().iter();
+            let bytes: u32 = tiles.map(|t| s.tiles[t.index()].layout.stage_bytes()).sum();
+            ring.posted.then_some(bytes)
+        });
+        let Some(bytes) = bytes else { return };
+        let arrive = || self.bar(self.ring.full).arrive_expect(bytes);
+        match self.width {
+            Width::Role => elect(arrive),
+            _ => arrive(),
+        }
+    }
+
     /// Gives the slot back to the producers.
     #[track_caller]
     pub fn release(self) {

@@ -347,7 +347,8 @@ fn split_k<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Config
         for i in 0..c.consumers {
             let name = format!("sums_{}", CONSUMERS[i as usize]);
             let [tall, wide] = line.area(i).sides();
-            let handed = k.ring(&name, 1, |s| s.tile::<f32>(tall, wide)).across();
+            let handed = k.ring(&name, 1, |s| s.plain::<f32>(tall * wide / 512, 512));
+            let handed = handed.posted();
             let outbox = line.outbox(k, CONSUMERS[i as usize]);
             let (role, area) = consumer(k, line, i);
             role.body(|| {
@@ -358,15 +359,16 @@ fn split_k<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Config
                         rank.eq(0u32),
                         || {
                             let slot = handed.wait();
-                            let more = Frag::load(&slot.tiles());
-                            slot.release_to(1u32);
+                            let more = sums.load_lanes(&slot.tiles());
                             let sums = sums.clone().zip(&more, |x, y| x + y);
                             let at = line.at(seat).plus(area.first, 0);
                             line.send(&sums, outbox, at, factors, line.bias(at));
+                            // Only then, as it waits for all that was stored.
+                            slot.release_to(1u32);
                         },
                         || {
                             let slot = handed.acquire_at(0u32);
-                            sums.store(&slot.tiles());
+                            sums.post_lanes(&slot);
                             slot.commit();
                         },
                     );

@@ -6,6 +6,9 @@ use crate::gemm::forms;
 use crate::gemm::walk::Seat;
 use warpline_ir::build::*;
 
+/// Sums that another CTA has handed.
+type Handed = Slot<Tile<f32>, Reading>;
+
 /// What a consumer does with the sums of its outputs.
 pub(super) struct End<'a, T: Decoded> {
     line: &'a Line<'a, T>,
@@ -24,7 +27,7 @@ impl<'a, T: Decoded> End<'a, T> {
             let ring = k.ring(&format!("sums_{name}_{bit}"), 1, |s| {
                 s.plain::<f32>(columns / 8, 512)
             });
-            (bit, ring.across())
+            (bit, ring.posted())
         });
         Self {
             line,
@@ -39,7 +42,12 @@ impl<'a, T: Decoded> End<'a, T> {
     pub(super) fn finish(&self, sums: Frag, seat: Seat) {
         let (line, c) = (self.line, self.line.config);
         let factors = line.factors();
-        let sums = self.handed.iter().fold(sums, exchange);
+        let mut taken = Vec::new();
+        let sums = self.handed.iter().fold(sums, |sums, handed| {
+            let (sums, slot, peer) = exchange(sums, handed);
+            taken.push((slot, peer));
+            sums
+        });
         let activation = line.class.activation();
         let values =
             sums.fold_eights(|gate, up| activation.apply(gate * factors[0]) * (up * factors[1]));
@@ -50,13 +58,18 @@ impl<'a, T: Decoded> End<'a, T> {
         };
         let at = [line.output(self.consumer, seat), token];
         self.outbox.send_eights(&values, line.out, at);
+        // Only then, as a release to another CTA waits for all that was stored.
+        taken
+            .into_iter()
+            .for_each(|(slot, peer)| slot.release_to(peer));
     }
 }
 
 /// Two CTAs of a cluster, whose ranks differ in a bit, hand each other half of
-/// the columns and add up: the one with the bit has the last half, the other the first.
+/// the columns and add up: the one with the bit has the last half, the other the
+/// first. With the sums comes the slot that has been read, and whose it is.
 #[track_caller]
-fn exchange(sums: Frag, (bit, ring): &(u32, Ring<Tile<f32>>)) -> Frag {
+fn exchange(sums: Frag, (bit, ring): &(u32, Ring<Tile<f32>>)) -> (Frag, Handed, Reg<u32>) {
     let rank = cluster_rank();
     let peer = rank ^ *bit;
     let last = (rank & *bit).ne(0u32);
@@ -64,10 +77,9 @@ fn exchange(sums: Frag, (bit, ring): &(u32, Ring<Tile<f32>>)) -> Frag {
     let away = low.clone().zip(&high, |low, high| select(last, low, high));
     let kept = low.zip(&high, |low, high| select(last, high, low));
     let slot = ring.acquire_at(peer);
-    away.store_lanes(&slot.tiles());
+    away.post_lanes(&slot);
     slot.commit();
     let slot = ring.wait();
     let more = kept.load_lanes(&slot.tiles());
-    slot.release_to(peer);
-    kept.zip(&more, |x, y| x + y)
+    (kept.zip(&more, |x, y| x + y), slot, peer)
 }
