@@ -8,11 +8,15 @@ use half::f16;
 use warpline_ir::build::*;
 use warpline_ir::{BuildErrors, Element, Kernel, Scalar};
 
-/// Numbers of a thread: half of each of the four groups of 16 that 64 of K have.
+/// Numbers of a thread: of the 64 of K of a block the even or the odd pairs, so
+/// that two threads side by side fill whole sectors of memory.
 pub(super) const EACH: u32 = 32;
 
-/// Those groups.
+/// Groups of 16 of a block.
 const GROUPS: usize = 4;
+
+/// What a thread writes at a time: a pair of each group.
+type Chunk<P> = [Reg<P>; GROUPS];
 
 /// Makes f16 of A's codes; of a `whole` number of blocks, all loads are issued at once.
 pub(super) fn widen(layout: ScaleLayout, whole: bool) -> Result<Kernel, BuildErrors> {
@@ -21,39 +25,38 @@ pub(super) fn widen(layout: ScaleLayout, whole: bool) -> Result<Kernel, BuildErr
         let (codes, scales) = (k.pointer::<u32>("codes"), k.pointer::<u8>("scales"));
         let to = k.pointer::<f16>("to");
         place.each(k, to, |at| {
-            let first = at.row.mul_wide(place.groups * 2u32) + at.half.cast::<u64>();
-            let word = |i: u32| codes.load(first + ((at.group + i) * 2u32).cast::<u64>());
-            let byte = |i: u32| byte_of(layout, at.row, at.group + i, place.groups);
-            let groups = 0..GROUPS as u32;
-            let loaded: Vec<_> = match (layout, whole) {
-                // The scales of four groups lie in one word.
-                (ScaleLayout::Block, true) => {
+            let first = (at.row.mul_wide(place.groups) + at.group.cast::<u64>()) * 2u64;
+            let byte = |i: usize| byte_of(layout, at.row, at.group + i as u32, place.groups);
+            // Of each group the words of its halves, and its scale.
+            let groups: [_; GROUPS] = match whole {
+                true => {
+                    // In both layouts the scales of a block lie in one word.
                     let [four] = scales.load_as::<u32, 1>(byte(0));
-                    let words: Vec<_> = groups.map(word).collect();
-                    (0..)
-                        .zip(words)
-                        .map(|(i, word)| (word, four >> (8u32 * i)))
-                        .collect()
-                }
-                (ScaleLayout::Plain, true) => groups
-                    .map(|i| (word(i), scales.load(byte(i)).cast::<u32>()))
-                    .collect(),
-                _ => groups
-                    .map(|i| {
-                        let both = [0, 1].map(|_| Var::new(0u32));
-                        if_((at.group + i).lt(place.groups), || {
-                            both[0].set(word(i));
-                            both[1].set(scales.load(byte(i)).cast::<u32>());
-                        });
-                        (both[0].get(), both[1].get())
+                    let words = [0u64, 4].map(|i| codes.load_as::<u32, 4>(first + i));
+                    std::array::from_fn(|i| {
+                        let word = |half: usize| words[i / 2][2 * (i % 2) + half];
+                        ([word(0), word(1)], four >> (8 * i as u32))
                     })
-                    .collect(),
+                }
+                false => std::array::from_fn(|i| {
+                    let read = [0; 3].map(|zero: u32| Var::new(zero));
+                    if_((at.group + i as u32).lt(place.groups), || {
+                        let words = codes.load_as::<u32, 2>(first + 2 * i as u64);
+                        let scale = scales.load(byte(i)).cast::<u32>();
+                        let found = words.into_iter().chain([scale]);
+                        found.zip(&read).for_each(|(x, var)| var.set(x));
+                    });
+                    let [first, last, scale] = read.map(|var| var.get());
+                    ([first, last], scale)
+                }),
             };
-            std::array::from_fn(|i| {
-                let (word, scale) = loaded[i];
+            // Odd codes are where the even ones are after a shift.
+            let shift = at.odd * 4u32;
+            let numbers = groups.map(|(words, scale)| {
                 let scale = f16::scale(scale, selector(0u32.reg()));
-                f16::numbers(word, scale).map(|pair| pair * both(SMALLER))
-            })
+                words.map(|word| f16::numbers(word >> shift, scale).map(|x| x * both(SMALLER)))
+            });
+            at.chunks(|half, pair| numbers.map(|halves| halves[half][pair]))
         });
     })
 }
@@ -65,21 +68,26 @@ pub(super) fn permute() -> Result<Kernel, BuildErrors> {
         let stride = k.param::<u64>("stride");
         let (from, to) = (k.pointer::<u16>("from"), k.pointer::<u16>("to"));
         place.each(k, to, |at| {
-            std::array::from_fn(|i| {
+            let row = at.row.cast::<u64>() * stride;
+            // Of each group four words of each half, each of two neighbours.
+            let groups: [_; GROUPS] = std::array::from_fn(|i| {
                 let group = at.group + i as u32;
-                let words: [Var<u32>; 4] = std::array::from_fn(|_| Var::new(0u32));
+                let words = [0; 8].map(|zero: u32| Var::new(zero));
                 if_(group.lt(place.groups), || {
-                    let first = at.row.cast::<u64>() * stride;
-                    let inside = group * 16u32 + at.half * 8u32;
-                    let loaded = from.load_as::<u32, 4>(first + inside.cast::<u64>());
-                    for (word, loaded) in words.iter().zip(loaded) {
-                        word.set(loaded);
-                    }
+                    let first = row + (group * 16u32).cast::<u64>();
+                    let loaded = [0u64, 8].map(|i| from.load_as::<u32, 4>(first + i));
+                    let loaded = loaded.into_iter().flatten();
+                    loaded.zip(&words).for_each(|(x, word)| word.set(x));
                 });
-                // Numbers i and i + 4 as a pair: words i / 2 and i / 2 + 2, low or high.
-                let words = words.map(|word| word.get());
-                [(0, 0x5410), (0, 0x7632), (1, 0x5410), (1, 0x7632)]
-                    .map(|(i, halves)| prmt(words[i], words[i + 2], halves as u32))
+                words.map(|word| word.get())
+            });
+            // Numbers i and i + 4 are a pair: of words i / 2 and i / 2 + 2, low or high.
+            let halves = select(at.odd.ne(0u32), 0x7632u32, 0x5410u32);
+            at.chunks(|half, pair| {
+                groups.map(|words| {
+                    let word = 4 * half + pair / 2;
+                    prmt(words[word], words[word + 2], halves)
+                })
             })
         });
     })
@@ -94,12 +102,21 @@ struct Place {
     by_row: Divisor,
 }
 
-/// Halves of the groups of 16 that 64 of K have, and the row they are in.
+/// A thread's part of a block.
 struct At {
     row: Reg<u32>,
     /// The first of the four groups.
     group: Reg<u32>,
-    half: Reg<u32>,
+    /// 1 where it has the odd pairs.
+    odd: Reg<u32>,
+}
+
+impl At {
+    /// What `f` gives of each half of the groups and its two pairs, counted as
+    /// if they were the even ones: 0 and 2.
+    fn chunks<P: Scalar>(&self, f: impl Fn(usize, usize) -> Chunk<P>) -> [Chunk<P>; 4] {
+        std::array::from_fn(|i| f(i / 2, 2 * (i % 2)))
+    }
 }
 
 impl Place {
@@ -116,12 +133,12 @@ impl Place {
         }
     }
 
-    /// Writes `f` of every half of four groups: pairs i of these lie together.
+    /// Writes `f` of every block: pairs i of its groups lie together.
     fn each<T: Element, P: Scalar>(
         &self,
         k: Builder,
         to: Global<T>,
-        f: impl Fn(At) -> [[Reg<P>; 4]; GROUPS],
+        f: impl Fn(At) -> [Chunk<P>; 4],
     ) {
         k.role("all").warps(THREADS / 32).body(|| {
             launch_dependents();
@@ -129,14 +146,16 @@ impl Place {
             if_(i.lt(self.count), || {
                 let row = self.by_row.of(i);
                 let place = i - row * self.across;
-                let four = f(At {
+                let odd = place & 1u32;
+                let chunks = f(At {
                     row,
                     group: (place >> 1u32) * GROUPS as u32,
-                    half: place & 1u32,
+                    odd,
                 });
-                for pair in 0..4usize {
-                    let at = i.mul_wide(EACH) + (8 * pair) as u64;
-                    to.store_as(at, four.map(|pairs| pairs[pair]));
+                // Chunks of 8 numbers: those of a block, of which every other is this thread's.
+                let first = (i >> 1u32).mul_wide(2 * EACH) + (odd * 8u32).cast::<u64>();
+                for (at, chunk) in (0u64..).step_by(16).zip(chunks) {
+                    to.store_as(first + at, chunk);
                 }
             });
         });
