@@ -151,8 +151,7 @@ def _array(name: str, value: Any, types: tuple[str, ...], shape: str | None = No
 def _bits(scales: Any, rows: int, k: int, layout: str) -> Any:
     """The bits of scales that lie in a layout."""
     scales = _array("scales", scales, ("e4m3", "u8"))
-    blocks, there = k // BLOCK, list(scales.shape)
-    shape = [rows, blocks] if layout == "plain" else [*_tiled(rows, blocks), 512]
+    there, shape = list(scales.shape), list(scale_shape(rows, k, layout))
     _require(there == shape, f"{layout} scales of [{rows}, {k}] are {shape}, not {there}")
     return scales.view(_library(scales).uint8)
 
@@ -207,6 +206,12 @@ def _fp8(xp: Any) -> Any:
     import ml_dtypes
 
     return ml_dtypes.float8_e4m3fn
+
+
+def scale_shape(rows: int, k: int, layout: str) -> tuple[int, ...]:
+    """The shape of the scales of a tensor [rows, K]."""
+    blocks = k // BLOCK
+    return (rows, blocks) if layout == "plain" else (*_tiled(rows, blocks), 512)
 
 
 def _tiled(rows: int, blocks: int) -> tuple[int, int]:

@@ -45,6 +45,31 @@ def unpacked(codes):
     return torch.stack([codes & 15, codes >> 4], -1).reshape(codes.shape[0], -1)
 
 
+class Bench(unittest.TestCase):
+    """What the suite measures of the host."""
+
+    def test_scales_of_a_small_problem_fit_its_codes(self):
+        from warpline.bench import inputs, peers
+        from warpline.bench.suites import Arg, Problem, TensorSpec
+
+        rows = {"x": 256, "w_gate": 4096, "w_up": 4096}
+        scales = {"x": "x_scales", "w_gate": "gate_scales", "w_up": "up_scales"}
+        op = peers.OPS["nvfp4_dual_gemm"]
+        for layout in "plain", "block":
+            args = [Arg("scale_layout", value=layout)]
+            for name, block in scales.items():
+                codes = TensorSpec("u8", (rows[name], 3584))
+                args += [Arg(name, codes), Arg(block, TensorSpec("e4m3", (rows[name], 448)))]
+            problem = Problem("nvfp4", "dual-gemm", "nvfp4_dual_gemm", {}, 0, 0, tuple(args))
+            if not GPU:
+                shapes = {a.name: a.tensor.shape for a in op.small(problem).args if a.tensor}
+                self.assertEqual(shapes["w_up"], (64, 64))
+                self.assertEqual(shapes["up_scales"], (64, 8) if layout == "plain" else (1, 2, 512))
+                continue
+            drawn = inputs.draw(op.small(problem), 1, op.draw)
+            self.assertEqual(warpline.nvfp4_dual_gemm(**drawn).shape, (64, 64))
+
+
 class Nvfp4(unittest.TestCase):
     """Rounding, values, layouts, and what is refused."""
 

@@ -36,7 +36,8 @@ def measure(problem: Problem, seed: int) -> list[HostCost]:
     """The host's cost of small calls: the registered op, our function, torch's own."""
     import torch
 
-    op, little = OPS.get(problem.op), inputs.small(problem)
+    op = OPS.get(problem.op)
+    little = op.small(problem) if op else inputs.small(problem)
     ours, registered = f"warpline.{problem.op}", f"torch.ops.warpline.{problem.op}"
     try:
         args = inputs.draw(little, seed, op.draw if op else None)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from . import inputs
 from .inputs import Args, Draw
 from .suites import Problem
 
@@ -66,6 +67,8 @@ class Op:
     #: Tensors that are not drawn from N(0, 1).
     draw: Mapping[str, Draw] = field(default_factory=dict)
     bare: Bare | None = None
+    #: The same problem with small tensors, where sides are not all cut alike.
+    small: Callable[[Problem], Problem] = inputs.small
 
 
 def found(module: str, name: str) -> Callable[..., Any]:
@@ -240,5 +243,6 @@ OPS: dict[str, Op] = {
             ),
         },
         bare=Bare("torch", later("torch_nvfp4", "one_product")),
+        small=later("torch_nvfp4", "small"),
     ),
 }

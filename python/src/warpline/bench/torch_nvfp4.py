@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from .._nvfp4 import nvfp4_dequantize
-from . import torch_products
+from .._nvfp4 import nvfp4_dequantize, scale_shape
+from . import inputs, torch_products
 
 if TYPE_CHECKING:
     from .inputs import Args
     from .peers import Built
-    from .suites import Problem, TensorSpec
+    from .suites import Arg, Problem, TensorSpec
 
 
 def codes(problem: Problem, spec: TensorSpec, generator: torch.Generator) -> Tensor:
@@ -30,6 +31,29 @@ def scales(problem: Problem, spec: TensorSpec, generator: torch.Generator) -> Te
     return drawn.to(torch.float8_e4m3fn)
 
 
+#: The tensors of codes, and the scales of each.
+SCALES = {"x": "x_scales", "w_gate": "gate_scales", "w_up": "up_scales"}
+
+
+def small(problem: Problem) -> Problem:
+    """The same problem with no side of codes longer than 64, and scales to fit."""
+    little = inputs.small(problem)
+    tensors = {arg.name: arg.tensor for arg in little.args}
+    values = {arg.name: arg.value for arg in little.args}
+    shapes = {}
+    for name, block in SCALES.items():
+        if (codes := tensors[name]) is not None:
+            rows, half = codes.shape
+            shapes[block] = scale_shape(rows, 2 * half, values["scale_layout"])
+
+    def fit(arg: Arg) -> Arg:
+        if arg.tensor is None or arg.name not in shapes:
+            return arg
+        return replace(arg, tensor=replace(arg.tensor, shape=shapes[arg.name]))
+
+    return replace(little, args=tuple(fit(arg) for arg in little.args))
+
+
 def _operands(args: Args) -> tuple[Tensor, Tensor, Tensor]:
     """x and both weights as numbers of 32 bits, which hold them exactly."""
 
@@ -39,8 +63,7 @@ def _operands(args: Args) -> tuple[Tensor, Tensor, Tensor]:
             return value.float()
         return nvfp4_dequantize(value, block.to(torch.float8_e4m3fn), None, args["scale_layout"])
 
-    names = {"x": "x_scales", "w_gate": "gate_scales", "w_up": "up_scales"}
-    x, gate, up = (number(name, args[block]) for name, block in names.items())
+    x, gate, up = (number(name, args[block]) for name, block in SCALES.items())
     return x, gate, up
 
 
