@@ -567,6 +567,33 @@ fn partial_tiles_of_another_shape() {
 }
 
 #[test]
+fn slots_that_are_posted_hold_nothing_else() {
+    let handed = |posted: bool, stores: bool| {
+        code(|k, mark| {
+            k.cluster(2, 1, 1);
+            let ring = k.ring("sums", 1, |s| s.plain::<f32>(1, 512));
+            let ring = if posted { ring.posted() } else { ring.across() };
+            k.role("math").warpgroups(1).body(|| {
+                let peer = cluster_rank() ^ 1u32;
+                let slot = ring.acquire_at(peer);
+                if stores {
+                    slot.store(0u32, thread_in_role(), 1f32);
+                    mark.next_line();
+                    slot.commit();
+                } else {
+                    mark.next_line();
+                    Frag::zeros(64, 8).post_lanes(&slot);
+                    slot.commit();
+                }
+                ring.wait().release_to(peer);
+            });
+        })
+    };
+    assert_eq!(handed(true, true), "slot-posted");
+    assert_eq!(handed(false, false), "slot-posted");
+}
+
+#[test]
 fn slots_of_peers_and_multicasts_that_were_not_declared() {
     let c = code(|k, mark| {
         k.cluster(2, 1, 1);
