@@ -239,7 +239,7 @@ pub(crate) const TABLE: &[Mutation] = &[
     ),
     m(
         "split-k",
-        "barrier.cluster.arrive",
+        "barrier.cluster.arrive.release",
         Put("release", "relaxed"),
         "an arrival at the cluster's barrier: order is release in the program and relaxed in the PTX",
     ),
