@@ -44,6 +44,8 @@ pub(crate) struct RingState {
     pub(super) across: bool,
     /// What fills its slots completes on their barrier.
     pub(super) posted: bool,
+    /// Nothing but threads touches its slots.
+    pub(super) by_threads: bool,
     pub(super) held: Vec<Held>,
     frame: Frame,
 }
@@ -282,6 +284,7 @@ impl<L: RingTiles> Ring<L> {
                 spread: None,
                 across: false,
                 posted: false,
+                by_threads: false,
                 held: Vec::new(),
                 frame: s.author(frame),
             });
@@ -382,6 +385,40 @@ impl<L: RingTiles> Ring<L> {
     pub fn posted(self) -> Self {
         with(|s| s.rings[self.index].posted = true);
         self.across()
+    }
+
+    /// Slots are written and read by threads alone, neither by copies of the
+    /// async proxy nor as operands of wgmma: so no fence between proxies is put
+    /// where they are handed on. The checker refuses a ring of which that is not
+    /// true (R5).
+    ///
+    /// ```
+    /// use warpline_ir::{Kernel, build::*};
+    ///
+    /// // One warp hands numbers to another.
+    /// let kernel = Kernel::build("handed", |k| {
+    ///     let out = k.pointer::<u32>("out");
+    ///     let ring = k.ring("numbers", 2, |s| s.vector::<u32>(32)).by_threads();
+    ///     k.role("make").warps(1).body(|| {
+    ///         steps(8u32).each(|i| {
+    ///             let slot = ring.acquire();
+    ///             slot.store(0u32, lane_id(), i * lane_id());
+    ///             slot.commit();
+    ///         });
+    ///     });
+    ///     k.role("store").warps(1).body(|| {
+    ///         steps(8u32).each(|i| {
+    ///             let slot = ring.wait();
+    ///             out.store(i * 32u32 + lane_id(), slot.load(0u32, lane_id()));
+    ///             slot.release();
+    ///         });
+    ///     });
+    /// })?;
+    /// # Ok::<(), warpline_ir::BuildErrors>(())
+    /// ```
+    pub fn by_threads(self) -> Self {
+        with(|s| s.rings[self.index].by_threads = true);
+        self
     }
 
     /// Stages of the ring.

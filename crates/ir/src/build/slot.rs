@@ -131,6 +131,15 @@ impl<L: RingTiles, S> Slot<L, S> {
             s.rings[index].is_generic(side, role)
         })
     }
+
+    /// Puts the fence between proxies where threads touched a slot that others
+    /// touch by copies or as an operand.
+    #[track_caller]
+    fn fence_if(&self, generic: bool) {
+        if generic && !with(|s| s.rings[self.ring.index].by_threads) {
+            fence_async();
+        }
+    }
 }
 
 impl<L: RingTiles> Slot<L, Filling> {
@@ -359,9 +368,7 @@ impl<L: RingTiles> Slot<L, Filling> {
         }
         let full = self.full();
         let generic = self.is_generic() || self.is_copied();
-        if generic && self.home.is_none() {
-            fence_async();
-        }
+        self.fence_if(generic && self.home.is_none());
         let arrive = || match (self.dynamic.get(), self.bytes.get()) {
             // What was stored in a peer is released to it.
             (None, 0) if generic && self.home.is_some() => full.arrive_cluster(),
@@ -403,9 +410,7 @@ impl<L: RingTiles> Slot<L, Reading> {
         let _at = here();
         self.used.set(true);
         let generic = self.is_generic();
-        if generic {
-            fence_async();
-        }
+        self.fence_if(generic);
         self.give_back(self.stage_operand(), generic);
     }
 
@@ -423,9 +428,7 @@ impl<L: RingTiles> Slot<L, Reading> {
         self.used.set(true);
         let (index, id) = (self.ring.index, acc.id());
         let generic = self.is_generic();
-        if generic {
-            fence_async();
-        }
+        self.fence_if(generic);
         let known = with(|s| {
             let groups = s.groups();
             let mut held = s.rings[index].held.iter_mut();
@@ -487,9 +490,7 @@ impl<L: RingTiles> Slot<L, Reading> {
     #[track_caller]
     fn carry(&self) {
         self.used.set(true);
-        if self.is_generic() {
-            fence_async();
-        }
+        self.fence_if(self.is_generic());
     }
 }
 

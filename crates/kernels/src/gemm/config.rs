@@ -24,6 +24,8 @@ pub enum Form {
     TwoConsumer,
     /// One loader, warps that make numbers of what it brings, and consumers: for weights of nvfp4
     Dequantiser,
+    /// One loader, warps that multiply each for itself, and a role that adds up: for nvfp4 and few rows
+    Warps,
 }
 
 /// CTAs that share what they load, rows × columns of tiles.
@@ -269,7 +271,7 @@ impl Config {
             + match self.form {
                 Form::DoubleBuffer => 0,
                 Form::Cooperative | Form::PingPong | Form::TwoConsumer | Form::Dequantiser => 1,
-                Form::Storer => 2,
+                Form::Storer | Form::Warps => 2,
             }
     }
 
@@ -406,9 +408,9 @@ impl Config {
         let swap = asked!(swap, false);
         let order = asked!(order, Order::Grouped);
         let tile_m = asked!(tile_m, 128);
-        // Where few rows would be left for a second band, there is one of all.
+        // One of all rows where there are so few: each column of B is then read once.
         let band = match p.m.div_ceil(tile_m.max(1)) {
-            9..=12 => 16,
+            9..=16 => 16,
             _ => 8,
         };
         let mut config = Self {
@@ -526,8 +528,10 @@ impl Config {
                 self.split_k
             )));
         }
-        if self.form == Form::Dequantiser {
-            return refuse("form dequantiser is for weights of nvfp4 (dual-gemm --dtype nvfp4)");
+        if matches!(self.form, Form::Dequantiser | Form::Warps) {
+            return refuse(
+                "forms dequantiser and warps are for weights of nvfp4 (dual-gemm --dtype nvfp4)",
+            );
         }
         if self.form == Form::TwoConsumer {
             if class.up.is_none() {

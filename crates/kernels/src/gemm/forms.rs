@@ -25,8 +25,10 @@ pub(super) fn build<A: Element, B: Element, T: Out>(
         (Form::TwoConsumer, ..) => two_consumer::<A, B, T>(k, class, c),
         (Form::Cooperative, _, true) => stream_k::<A, B, T>(k, class, c),
         (Form::Cooperative, 2.., _) => split_k::<A, B, T>(k, class, c),
-        // What has dequantisers has nothing to dequantise here: refused before.
-        (Form::Cooperative | Form::Dequantiser, ..) => cooperative::<A, B, T>(k, class, c),
+        // What is for weights of NVFP4 is refused before.
+        (Form::Cooperative | Form::Dequantiser | Form::Warps, ..) => {
+            cooperative::<A, B, T>(k, class, c)
+        }
     })
 }
 

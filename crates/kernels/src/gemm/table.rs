@@ -32,12 +32,14 @@ pub(crate) fn form(form: Form) -> Choice {
             tile_n: Some(64),
             ..small
         },
-        Form::Cooperative | Form::Storer | Form::TwoConsumer | Form::Dequantiser => Choice {
-            tile_m: Some(128),
-            tile_n: Some(64),
-            consumers: Some(2),
-            ..small
-        },
+        Form::Cooperative | Form::Storer | Form::TwoConsumer | Form::Dequantiser | Form::Warps => {
+            Choice {
+                tile_m: Some(128),
+                tile_n: Some(64),
+                consumers: Some(2),
+                ..small
+            }
+        }
     }
 }
 

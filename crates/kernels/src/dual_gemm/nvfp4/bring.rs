@@ -1,7 +1,7 @@
 //! The role that brings codes and scales of the weights, and A.
 
 use super::decode::Decoded;
-use super::line::{BLOCK, BLOCKS, Line, PANEL, WIDTH, depth};
+use super::line::{BLOCK, BLOCKS, Coded, Line, PANEL, Tokens, WIDTH, depth, scale_words};
 use crate::gemm::forms;
 use crate::gemm::walk::Seat;
 use warpline_ir::build::*;
@@ -11,10 +11,7 @@ use warpline_ir::ops::policy::CacheHint;
 pub(super) fn role<T: Decoded>(k: Builder, line: &Line<'_, T>) {
     let (lead, settled) = (line.course.lead, line.course.settled);
     let load = || {
-        let maps = line.weights.as_flattened().iter();
-        for map in maps.chain([&line.x, &line.out]) {
-            map.prefetch();
-        }
+        line.prefetch();
         if !settled {
             wait_prerequisites();
         }
@@ -35,6 +32,19 @@ pub(super) fn role<T: Decoded>(k: Builder, line: &Line<'_, T>) {
 }
 
 impl<T: Decoded> Line<'_, T> {
+    /// Fetches the maps.
+    #[track_caller]
+    pub(super) fn prefetch(&self) {
+        let maps = self.weights.as_flattened().iter();
+        let tokens = match &self.tokens {
+            Tokens::Numbers(map) => std::slice::from_ref(map),
+            Tokens::Coded(maps) => &maps[..],
+        };
+        for map in maps.chain(tokens).chain([&self.out]) {
+            map.prefetch();
+        }
+    }
+
     /// The number of a feed's slot of a round.
     #[track_caller]
     fn number(&self, round: Reg<u32>, feed: u32) -> Reg<u32> {
@@ -44,36 +54,58 @@ impl<T: Decoded> Line<'_, T> {
     /// Brings a round's weights. Behind K come zeros.
     #[track_caller]
     fn load_weights(&self, seat: Seat, round: Reg<u32>) {
-        let c = self.config;
-        let output = seat.n * c.tile_n;
-        let forget = c.hints.then_some(CacheHint::EvictFirst);
-        let words = self.scale_words(c.tile_n);
         for (i, feed) in (0..).zip(&self.feeds) {
-            let number = self.number(round, i);
             let slot = feed.weights.acquire();
-            for (j, [codes, scales]) in (0..).zip(self.weights) {
-                let rows = j * c.tile_n..(j + 1) * c.tile_n;
-                let to = slot.0.slice(rows, 0..PANEL);
-                slot.load_with(codes, to, [number * PANEL, output], None, forget);
-                let to = slot.1.slice(0..1, j * words..(j + 1) * words);
-                let at = [0u32.reg(), number * BLOCKS, output >> 7u32];
-                slot.load_with(scales, to, at, None, forget);
-            }
+            self.fill_weights(&slot, seat, self.number(round, i));
             slot.commit();
         }
+    }
+
+    /// Fills the first rows of a slot with the weights of its place along K.
+    #[track_caller]
+    pub(super) fn fill_weights(&self, slot: &Slot<Coded, Filling>, seat: Seat, number: Reg<u32>) {
+        let c = self.config;
+        let first = seat.n * c.tile_n;
+        let forget = c.hints.then_some(CacheHint::EvictFirst);
+        for (i, maps) in (0..).zip(self.weights) {
+            let to = [i * c.tile_n, i * scale_words(c.tile_n)];
+            self.fill(slot, to, maps, c.tile_n, [first, number], forget);
+        }
+    }
+
+    /// Fills rows of a slot, and scales from a word on, with codes and scales of
+    /// rows of a tensor and a place along K.
+    #[track_caller]
+    pub(super) fn fill(
+        &self,
+        slot: &Slot<Coded, Filling>,
+        [row, word]: [u32; 2],
+        [codes, scales]: [Map; 2],
+        rows: u32,
+        [first, number]: [Reg<u32>; 2],
+        hint: Option<CacheHint>,
+    ) {
+        let to = slot.0.slice(row..row + rows, 0..PANEL);
+        slot.load_with(codes, to, [number * PANEL, first], None, hint);
+        let to = slot.1.slice(0..1, word..word + scale_words(rows));
+        let at = [0u32.reg(), number * BLOCKS, first >> 7u32];
+        slot.load_with(scales, to, at, None, hint);
     }
 
     /// Brings a round of A.
     #[track_caller]
     fn load_tokens(&self, seat: Seat, round: Reg<u32>) {
         let c = self.config;
+        let Tokens::Numbers(x) = self.tokens else {
+            return;
+        };
         for (i, feed) in (0..).zip(&self.feeds) {
             for step in 0..WIDTH / depth(c) {
                 let k = self.number(round, i) * WIDTH + step * depth(c);
                 let slot = feed.x.acquire();
                 for first in (0..depth(c)).step_by(BLOCK as usize) {
                     let to = slot.tiles().slice(0..c.tile_m, first..first + BLOCK);
-                    slot.load(self.x, to, [k + first, seat.m * c.tile_m]);
+                    slot.load(x, to, [k + first, seat.m * c.tile_m]);
                 }
                 slot.commit();
             }

@@ -1,7 +1,7 @@
 //! Tiles, whether they fit, and how long they may take.
 
 use super::super::problem::Problem;
-use super::{line, scales, widened};
+use super::{line, scales, warps, widened};
 use crate::error::FamilyError;
 use crate::gemm::{Choice, Cluster, Config, Form, Order};
 use warpline_ir::Target;
@@ -17,9 +17,25 @@ fn code_bytes(rows: u32) -> u32 {
     2 * (rows * line::PANEL + scales)
 }
 
+/// Bytes of a slot of the form of warps, of weights and A.
+fn slot_bytes(c: &Config, coded: bool) -> u32 {
+    let rows = warps::rows_of_token(coded) * c.tile_m;
+    let scales = if coded {
+        line::scale_words(c.tile_m) * 4
+    } else {
+        0
+    };
+    code_bytes(c.tile_n) + rows * line::PANEL + scales
+}
+
 /// Bytes of shared memory: rings, staging tiles, barriers and what alignment may cost.
-fn shared_bytes(c: &Config) -> u32 {
+fn shared_bytes(c: &Config, coded: bool) -> u32 {
     let (sums, ends) = match line::takes_turns(c) {
+        // Those of all blocks of a slot are handed to the role that finishes.
+        false if c.form == Form::Warps => (
+            line::BLOCKS * 2 * c.tile_n * c.tile_m * 4,
+            c.tile_n / line::OUTPUTS,
+        ),
         false => (0, c.consumers),
         // Those of all consumers but one are handed to it.
         true => ((c.consumers - 1) * 2 * line::OUTPUTS * c.tile_m * 4, 1),
@@ -33,9 +49,15 @@ fn shared_bytes(c: &Config) -> u32 {
         Form::Dequantiser => c.stages.saturating_mul(2 * c.tile_n * line::BLOCK * 2),
         _ => 0,
     };
-    let feed = (tokens.saturating_mul(token_bytes(c)))
-        .saturating_add(weights.saturating_mul(code_bytes(c.tile_n)));
-    let barriers = 16 * (feeds * (tokens + weights) + c.stages) + 256;
+    let feed = match c.form {
+        Form::Warps => {
+            let x = warps::TOKEN_STAGES * c.tile_m * line::WIDTH * 2;
+            (c.stages.saturating_mul(slot_bytes(c, coded))).saturating_add(x)
+        }
+        _ => (tokens.saturating_mul(token_bytes(c)))
+            .saturating_add(weights.saturating_mul(code_bytes(c.tile_n))),
+    };
+    let barriers = 16 * (feeds * (tokens + weights) + c.stages) + 320;
     (feeds.saturating_mul(feed))
         .saturating_add(decoded.saturating_add(sums + staging + handed + 2048 + barriers))
 }
@@ -46,8 +68,10 @@ fn most_tokens(c: &Config) -> u32 {
     let deep = line::depth(c) > line::BLOCK;
     // Four warpgroups begin with 128 registers and three with 168, which is what
     // the sums of a role that is not given more have to fit.
-    if c.form == Form::Dequantiser {
-        return if c.consumers == 2 { 128 } else { 192 };
+    match c.form {
+        Form::Dequantiser => return if c.consumers == 2 { 128 } else { 192 },
+        Form::Warps => return 32,
+        _ => {}
     }
     match (line::takes_turns(c), c.consumers, deep) {
         (false, 1 | 2, _) => 256,
@@ -79,7 +103,7 @@ fn complete(
         form: asked!(form, Form::Cooperative),
         tile_m: asked!(tile_m, 64),
         tile_n: 0,
-        tile_k: asked!(tile_k, line::BLOCK),
+        tile_k: 0,
         consumers,
         stages: 0,
         cluster: asked!(cluster, Cluster::One),
@@ -96,8 +120,19 @@ fn complete(
         math_registers: 0,
         ctas: 0,
     };
-    if !matches!(c.form, Form::Cooperative | Form::Dequantiser) || !c.swap {
-        return refuse("nvfp4 has the forms cooperative and dequantiser, with the weights as rows of the tensor cores' tile (--swap)".into());
+    c.tile_k = match c.form {
+        Form::Warps => asked!(tile_k, line::WIDTH),
+        _ => asked!(tile_k, line::BLOCK),
+    };
+    if !matches!(c.form, Form::Cooperative | Form::Dequantiser | Form::Warps) || !c.swap {
+        return refuse("nvfp4 has the forms cooperative, warps and dequantiser, with the weights as rows of the tensor cores' tile (--swap)".into());
+    }
+    if c.form == Form::Warps && (c.tile_k != line::WIDTH || ![2, 4].contains(&consumers)) {
+        return refuse(format!(
+            "form warps has --tile-k {} and 2 or 4 warpgroups that multiply, not {} and {consumers}",
+            line::WIDTH,
+            c.tile_k
+        ));
     }
     if c.form == Form::Dequantiser && (c.tile_k != line::BLOCK || consumers > 2) {
         return refuse(format!(
@@ -136,17 +171,16 @@ fn complete(
             line::WIDTH
         ));
     }
-    let outputs = match line::takes_turns(&c) {
-        false => line::OUTPUTS * consumers,
-        true => line::OUTPUTS,
+    let outputs = match (c.form, line::takes_turns(&c)) {
+        (Form::Warps, _) => warps::EACH * consumers,
+        (_, false) => line::OUTPUTS * consumers,
+        (_, true) => line::OUTPUTS,
     };
     c.tile_n = asked!(tile_n, outputs);
     if c.tile_n != outputs {
         return refuse(format!(
-            "a warpgroup has {} outputs: --tile-n of {consumers} consumers with --tile-k {} is {outputs}, not {}",
-            line::OUTPUTS,
-            c.tile_k,
-            c.tile_n
+            "--tile-n of {consumers} consumers with --tile-k {} is {outputs} here, not {}",
+            c.tile_k, c.tile_n
         ));
     }
     let most = most_tokens(&c);
@@ -178,7 +212,7 @@ fn complete(
                 ));
             }
         }
-        (false, 2 | 3) => {
+        (false, 2 | 3) if c.form != Form::Warps => {
             c.load_registers = asked!(load_registers, 40);
             c.math_registers = asked!(math_registers, if consumers == 2 { 232 } else { 152 });
         }
@@ -189,7 +223,8 @@ fn complete(
         }
         _ => {}
     }
-    let fits = |stages: u32| shared_bytes(&Config { stages, ..c }) <= target.shared_bytes;
+    let coded = p.activations.is_none();
+    let fits = |stages: u32| shared_bytes(&Config { stages, ..c }, coded) <= target.shared_bytes;
     // More are not faster, and where sums are split take long to check.
     let useful = match (line::takes_turns(&c), c.split_k) {
         (true, _) => 3,
@@ -208,7 +243,7 @@ fn complete(
             c.tile_m,
             c.tile_n,
             c.tile_k,
-            shared_bytes(&c),
+            shared_bytes(&c, coded),
             target.name,
             target.shared_bytes
         ));

@@ -14,7 +14,7 @@ use warpline_ir::{Bf16x2, E4m3x4, F16x2};
 pub(super) const SMALLER: f32 = 256.0;
 
 /// A type that codes are decoded to: each product of a code and a scale is exact in it.
-pub(super) trait Decoded: Half + Stored {
+pub(super) trait Decoded: Half<Pair: Mixes<<Self as Half>::Pair>> + Stored {
     /// Eight codes times their scale: numbers i and i + 4 as pair i, [`SMALLER`].
     fn numbers(codes: Reg<u32>, scale: Reg<Self::Pair>) -> [Reg<Self::Pair>; 4];
 
@@ -26,17 +26,16 @@ impl Decoded for f16 {
     /// A byte has all that a code becomes, so four codes are worked on at a time.
     #[track_caller]
     fn numbers(codes: Reg<u32>, scale: Reg<F16x2>) -> [Reg<F16x2>; 4] {
-        // Of s e e m the byte s 0 0 0 e e m 0.
-        let bytes = |sign: Reg<u32>, rest: Reg<u32>| {
-            lop3(
-                rest,
-                0x0e0e_0e0eu32,
-                sign & 0x8080_8080u32,
-                |rest, mask, sign| rest & mask | sign,
-            )
+        // Of s e e m the byte s 0 0 0 e e m 0. What is left of signs beside the
+        // first bit of a byte lies where the mask takes the rest.
+        let signs = codes & 0x8888_8888u32;
+        let bytes = |signs: Reg<u32>, rest: Reg<u32>| {
+            lop3(rest, 0x0e0e_0e0eu32, signs, |rest, mask, signs| {
+                rest & mask | signs & !mask
+            })
         };
-        let even = bytes(codes << 4u32, codes << 1u32);
-        let odd = bytes(codes, codes >> 3u32);
+        let even = bytes(signs << 4u32, codes << 1u32);
+        let odd = bytes(signs, codes >> 3u32);
         [(even, 0x2404), (odd, 0x2404), (even, 0x3414), (odd, 0x3414)]
             .map(|(four, two)| prmt(four, 0u32, two as u32).bitcast::<F16x2>() * scale)
     }

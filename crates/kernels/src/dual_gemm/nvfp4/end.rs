@@ -40,14 +40,13 @@ impl<'a, T: Decoded> End<'a, T> {
     /// Sends what becomes of sums.
     #[track_caller]
     pub(super) fn finish(&self, sums: Frag, seat: Seat) {
+        finish(std::slice::from_ref(self), vec![sums], seat);
+    }
+
+    /// Sends what becomes of sums of the whole of K.
+    #[track_caller]
+    fn send(&self, sums: &Frag, factors: [Reg<f32>; 2], seat: Seat) {
         let (line, c) = (self.line, self.line.config);
-        let factors = line.factors();
-        let mut taken = Vec::new();
-        let sums = self.handed.iter().fold(sums, |sums, handed| {
-            let (sums, slot, peer) = exchange(sums, handed);
-            taken.push((slot, peer));
-            sums
-        });
         let activation = line.class.activation();
         let values =
             sums.fold_eights(|gate, up| activation.apply(gate * factors[0]) * (up * factors[1]));
@@ -58,28 +57,58 @@ impl<'a, T: Decoded> End<'a, T> {
         };
         let at = [line.output(self.consumer, seat), token];
         self.outbox.send_eights(&values, line.out, at);
-        // Only then, as a release to another CTA waits for all that was stored.
-        taken
-            .into_iter()
-            .for_each(|(slot, peer)| slot.release_to(peer));
     }
 }
 
-/// Two CTAs of a cluster, whose ranks differ in a bit, hand each other half of
-/// the columns and add up: the one with the bit has the last half, the other the
-/// first. With the sums comes the slot that has been read, and whose it is.
+/// Sends what becomes of the sums of several ends. Those of all are on their way
+/// to other CTAs before one waits for what these hand.
 #[track_caller]
-fn exchange(sums: Frag, (bit, ring): &(u32, Ring<Tile<f32>>)) -> (Frag, Handed, Reg<u32>) {
+pub(super) fn finish<T: Decoded>(ends: &[End<'_, T>], mut sums: Vec<Frag>, seat: Seat) {
+    let Some(first) = ends.first() else { return };
+    let factors = first.line.factors();
+    let mut taken = Vec::new();
+    for level in 0..first.handed.len() {
+        let rings: Vec<_> = ends.iter().map(|end| &end.handed[level]).collect();
+        let kept: Vec<_> = (sums.iter().zip(&rings))
+            .map(|(sums, ring)| hand(sums, ring))
+            .collect();
+        sums = (kept.into_iter().zip(rings))
+            .map(|(kept, ring)| {
+                let (sums, slot, peer) = add(kept, ring);
+                taken.push((slot, peer));
+                sums
+            })
+            .collect();
+    }
+    for (end, sums) in ends.iter().zip(&sums) {
+        end.send(sums, factors, seat);
+    }
+    // Only then, as a release to another CTA waits for all that was stored.
+    for (slot, peer) in taken {
+        slot.release_to(peer);
+    }
+}
+
+/// Of two CTAs of a cluster whose ranks differ in a bit the one with it keeps the
+/// last half of the columns, the other the first; the rest goes to the other.
+#[track_caller]
+fn hand(sums: &Frag, (bit, ring): &(u32, Ring<Tile<f32>>)) -> Frag {
     let rank = cluster_rank();
-    let peer = rank ^ *bit;
     let last = (rank & *bit).ne(0u32);
     let (low, high) = sums.split(sums.cols() / 2);
     let away = low.clone().zip(&high, |low, high| select(last, low, high));
-    let kept = low.zip(&high, |low, high| select(last, high, low));
-    let slot = ring.acquire_at(peer);
+    let slot = ring.acquire_at(rank ^ *bit);
     away.post_lanes(&slot);
     slot.commit();
+    low.zip(&high, |low, high| select(last, high, low))
+}
+
+/// Adds what the other handed. With the sums comes the slot that has been read,
+/// and whose it is.
+#[track_caller]
+fn add(kept: Frag, (bit, ring): &(u32, Ring<Tile<f32>>)) -> (Frag, Handed, Reg<u32>) {
     let slot = ring.wait();
     let more = kept.load_lanes(&slot.tiles());
-    (kept.zip(&more, |x, y| x + y), slot, peer)
+    let sums = kept.zip(&more, |x, y| x + y);
+    (sums, slot, cluster_rank() ^ *bit)
 }

@@ -13,7 +13,7 @@ use super::decode::{Decoded, SMALLER};
 use super::end::End;
 use super::multiply::consumer;
 use super::scales::TILE_WORDS;
-use super::{bring, dequantise};
+use super::{bring, dequantise, warps};
 use crate::gemm::problem::Class;
 use crate::gemm::walk::{Seat, Walk};
 use crate::gemm::{Config, Form, forms};
@@ -39,7 +39,7 @@ pub(super) const OUTPUTS: u32 = 32;
 
 /// Do consumers take slots in turn, and have the same outputs?
 pub(super) fn takes_turns(c: &Config) -> bool {
-    c.tile_k == WIDTH
+    c.form == Form::Cooperative && c.tile_k == WIDTH
 }
 
 /// Elements of K that a consumer decodes and multiplies at a time.
@@ -68,9 +68,11 @@ pub(super) fn weight_stages(c: &Config) -> u32 {
     }
 }
 
-/// How the line begins and how long it is.
+/// What a line is given, and how it begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Course {
+    /// Does it get A in codes?
+    pub(super) coded: bool,
     /// Rounds whose weights are loaded before A.
     pub(super) lead: u32,
     /// Do the steps before leave weights and their scales alone?
@@ -81,20 +83,28 @@ pub(super) struct Course {
 
 impl Course {
     /// Of a line over `k` of K.
-    pub(super) fn new(k: u32, c: &Config, settled: bool) -> Self {
+    pub(super) fn new(k: u32, c: &Config, coded: bool, settled: bool) -> Self {
         Self {
-            lead: weight_stages(c),
+            coded,
+            lead: lead(c),
             settled,
             whole: k.is_multiple_of(BLOCK),
         }
     }
 }
 
+/// Rounds whose weights are loaded before A, where a step before makes it.
+fn lead(c: &Config) -> u32 {
+    match c.form {
+        Form::Warps => 1,
+        _ => weight_stages(c),
+    }
+}
+
 /// Rounds of one CTA of as many as split K: at least those that it begins with,
 /// of which some are zeros where K is short, so that one kernel serves every K.
 pub(super) fn rounds(k: u32, c: &Config) -> u32 {
-    k.div_ceil(WIDTH * feeds(c) * c.split_k)
-        .max(weight_stages(c))
+    k.div_ceil(WIDTH * feeds(c) * c.split_k).max(lead(c))
 }
 
 /// Blocks of 128 rows of scales that so many rows may lie in, which start at a
@@ -102,6 +112,11 @@ pub(super) fn rounds(k: u32, c: &Config) -> u32 {
 pub(super) fn bands(rows: u32) -> u32 {
     let step = 1 << rows.trailing_zeros().min(7);
     (128 - step + rows).div_ceil(128)
+}
+
+/// Words of a slot of scales for so many rows.
+pub(super) fn scale_words(rows: u32) -> u32 {
+    bands(rows) * BLOCKS * TILE_WORDS
 }
 
 /// Tokens that each of the CTAs that split a tile's sums finishes.
@@ -118,6 +133,15 @@ pub(super) struct Feed<T: Decoded> {
     pub(super) weights: Ring<Coded>,
 }
 
+/// A, as a line is given it.
+#[derive(Clone, Copy)]
+pub(super) enum Tokens {
+    /// In 16 bits.
+    Numbers(Map),
+    /// Codes and scales.
+    Coded([Map; 2]),
+}
+
 /// The map of codes, so many rows at a time.
 pub(super) fn map_of_codes(rows: u32) -> TensorMapDecl {
     TensorMapDecl::tiled(DType::U8, [PANEL, rows])
@@ -128,9 +152,12 @@ pub(super) fn map_of_scales(rows: u32) -> TensorMapDecl {
     TensorMapDecl::tiled(DType::U32, [TILE_WORDS, BLOCKS, bands(rows)])
 }
 
-/// The map of A as numbers.
+/// The map of A as numbers, or of the bytes of these.
 pub(super) fn map_of_tokens(dtype: DType, c: &Config) -> TensorMapDecl {
-    TensorMapDecl::tiled(dtype, [BLOCK, c.tile_m])
+    match c.form {
+        Form::Warps => map_of_codes(c.tile_m),
+        _ => TensorMapDecl::tiled(dtype, [BLOCK, c.tile_m]),
+    }
 }
 
 /// The map of C.
@@ -149,6 +176,9 @@ pub(super) fn build<T: Decoded>(
 ) -> Result<Kernel, BuildErrors> {
     Kernel::build("nvfp4_dual_gemm", |k| {
         let line = &Line::<T>::declare(k, class, c, course, numbers);
+        if c.form == Form::Warps {
+            return warps::roles(k, line);
+        }
         let compute = || match (c.form, takes_turns(c)) {
             (Form::Dequantiser, _) => {
                 let decoded = dequantise::role(k, line);
@@ -205,8 +235,7 @@ pub(super) struct Line<'a, T: Decoded> {
     pub(super) rounds: Reg<u32>,
     /// Codes and scales of the gate, and of the other weight.
     pub(super) weights: [[Map; 2]; 2],
-    /// A in 16 bits.
-    pub(super) x: Map,
+    pub(super) tokens: Tokens,
     pub(super) out: Map,
     walk: Walk,
     /// What multiplies the gate, the other weight and perhaps A.
@@ -235,20 +264,22 @@ impl<'a, T: Decoded> Line<'a, T> {
                 map => map,
             })
         };
-        let slot = |s: &Stages, rows, bands| {
-            let scales = s.vector(bands * BLOCKS * TILE_WORDS);
-            (s.tile(rows, PANEL), scales)
-        };
         let weights = [["gate", "gate_scales"], ["up", "up_scales"]];
         let weights = weights.map(|names| coded(names, c.tile_n));
-        let feeds = (0..feeds(c)).map(|i| {
+        let tokens = match course.coded {
+            true => Tokens::Coded(coded(["a", "a_scales"], c.tile_m)),
+            false => Tokens::Numbers(k.tensor_map("x", map_of_tokens(T::DTYPE, c))),
+        };
+        let count = if c.form == Form::Warps { 0 } else { feeds(c) };
+        let feeds = (0..count).map(|i| {
             let name = |of: &str| match takes_turns(c) {
                 true => format!("{of}_{}", forms::CONSUMERS[i as usize]),
                 false => of.into(),
             };
             let x = k.ring(&name("x"), token_stages(c), |s| s.tile(c.tile_m, depth(c)));
             let weights = k.ring(&name("weights"), weight_stages(c), |s| {
-                slot(s, 2 * c.tile_n, 2 * bands(c.tile_n))
+                let scales = s.vector(2 * scale_words(c.tile_n));
+                (s.tile(2 * c.tile_n, PANEL), scales)
             });
             match takes_turns(c) {
                 true => Feed { x, weights },
@@ -270,7 +301,7 @@ impl<'a, T: Decoded> Line<'a, T> {
             groups,
             rounds,
             weights,
-            x: k.tensor_map("x", map_of_tokens(T::DTYPE, c)),
+            tokens,
             out: k.tensor_map("c", map_of_out(T::DTYPE, c)),
             walk: Walk::declare(k, class, c),
             numbers: numbers.iter().map(|name| k.pointer(name)).collect(),
@@ -331,11 +362,6 @@ impl<'a, T: Decoded> Line<'a, T> {
         seat.n * self.config.tile_n + self.row_of(consumer)
     }
 
-    /// Words of a slot of scales for so many rows.
-    pub(super) fn scale_words(&self, rows: u32) -> u32 {
-        bands(rows) * BLOCKS * TILE_WORDS
-    }
-
     /// Where a slot has the scales of a row of a tensor, and of the first 64 of
     /// K, where its first row is the other.
     #[track_caller]
@@ -365,10 +391,14 @@ impl<'a, T: Decoded> Line<'a, T> {
     /// What multiplies the sums of each weight.
     #[track_caller]
     pub(super) fn factors(&self) -> [Reg<f32>; 2] {
-        let [gate, up, of_a @ ..] = &self.numbers[..] else {
-            return [SMALLER.reg(); 2];
+        let smaller = match self.tokens {
+            Tokens::Numbers(_) => SMALLER,
+            Tokens::Coded(_) => SMALLER * SMALLER,
         };
-        let a = of_a.iter().fold(SMALLER.reg(), |x, a| x * a.load(0u32));
+        let [gate, up, of_a @ ..] = &self.numbers[..] else {
+            return [smaller.reg(); 2];
+        };
+        let a = of_a.iter().fold(smaller.reg(), |x, a| x * a.load(0u32));
         [gate, up].map(|weight| a * weight.load(0u32))
     }
 }

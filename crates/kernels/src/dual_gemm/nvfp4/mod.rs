@@ -5,7 +5,8 @@
 //! scale is exact in 16. One line brings codes; its consumers decode weights
 //! into the operand of the tensor cores that is in registers, so that memory
 //! and shared memory carry 4 bits of each. A step before makes 16 bits of A,
-//! which is small, with K in the order that suits the weights.
+//! which is small, with K in the order that suits the weights; where A is very
+//! small, the line decodes it too.
 //!
 //! | where | what |
 //! |---|---|
@@ -18,6 +19,7 @@
 //! | `bring` | the role that brings codes and scales of the weights, and A |
 //! | `multiply` | the roles that decode weights and multiply |
 //! | `dequantise` | the form with dequantisers and a second ring, to compare |
+//! | `warps` | the form for few tokens: warps that decode and multiply, each for itself |
 //! | `end` | what becomes of the sums |
 //! | `config` | tiles, whether they fit, and how long they may take |
 //! | `reference` | float64 |
@@ -33,6 +35,7 @@ mod multiply;
 mod reference;
 mod rows;
 mod scales;
+mod warps;
 mod widen;
 
 pub(super) use call::op;
@@ -44,7 +47,7 @@ use crate::error::FamilyError;
 use crate::family::Cost;
 use crate::float::Float;
 use crate::gemm;
-use crate::gemm::{Config, Factor};
+use crate::gemm::{Config, Factor, Form};
 use crate::nvfp4::{BLOCK, ScaleLayout};
 use crate::plan::{Buffer, Plan, PlanArg, Step, ZEROED};
 use crate::program::Program;
@@ -256,35 +259,83 @@ pub(super) fn reduced(p: &Problem) -> Option<Problem> {
     (small != *p).then_some(small)
 }
 
-/// Where the parts of the workspace start, behind A in 16 bits: the codes of
-/// each weight where their rows are moved, and scales where they are.
-struct Workspace {
-    codes: [u64; 2],
-    scales: [u64; 2],
-    bytes: u64,
+/// Codes and scales of so many rows as the line takes them: what was given, or
+/// what a step before leaves in the workspace.
+struct Rows {
+    count: u32,
+    given: [Source; 2],
+    /// Where codes are moved to, and scales.
+    moved: [Option<u64>; 2],
 }
 
-impl Workspace {
-    fn of(p: &Problem) -> Self {
-        let mut bytes = ZEROED;
-        let mut take = |size: u64| {
-            let at = bytes;
-            bytes += size.next_multiple_of(256);
-            at
-        };
-        take(u64::from(p.m) * whole_k(p) * 2);
-        let codes = u64::from(p.n) * row_bytes(p);
+impl Rows {
+    /// Codes and scales, as the line takes them.
+    fn sources(&self) -> [Source; 2] {
+        [0, 1].map(|i| match self.moved[i] {
+            Some(offset) => in_workspace(offset),
+            None => self.given[i],
+        })
+    }
+}
+
+/// What the line is given: the gate, the other weight, and A where it takes it in codes.
+fn coded_rows(p: &Problem, c: &Config) -> Vec<Rows> {
+    let mut all: Vec<_> = weights(p).map(|given| (p.n, given)).into();
+    if takes_codes(p, c) {
+        all.push((p.m, ["a", "a_scales"].map(|name| input(p, name))));
+    }
+    // Behind A in 16 bits.
+    let mut at = ZEROED + widened_bytes(p, c);
+    let mut take = |size: u64| {
+        at += size.next_multiple_of(256);
+        Some(at - size.next_multiple_of(256))
+    };
+    let rows = all.into_iter().map(|(count, given)| {
+        let codes = moves_rows(p).then(|| u64::from(count) * row_bytes(p));
+        let arranged = || ScaleLayout::Block.bytes(count as usize, p.k as usize) as u64;
+        let scales = (p.scale_layout == ScaleLayout::Plain).then(arranged);
+        Rows {
+            count,
+            given,
+            moved: [codes, scales].map(|size| take(size?)),
+        }
+    });
+    rows.collect()
+}
+
+/// Bytes of the workspace of any config.
+fn workspace(p: &Problem) -> u64 {
+    let each = |rows: u32| {
+        let codes = u64::from(rows) * row_bytes(p);
+        let scales = ScaleLayout::Block.bytes(rows as usize, p.k as usize) as u64;
         let codes = if moves_rows(p) { codes } else { 0 };
         let scales = match p.scale_layout {
-            ScaleLayout::Plain => ScaleLayout::Block.bytes(p.n as usize, p.k as usize) as u64,
+            ScaleLayout::Plain => scales,
             ScaleLayout::Block => 0,
         };
-        let (codes, scales) = ([take(codes), take(codes)], [take(scales), take(scales)]);
-        Self {
-            codes,
-            scales,
-            bytes,
-        }
+        codes.next_multiple_of(256) + scales.next_multiple_of(256)
+    };
+    let a = (u64::from(p.m) * whole_k(p) * 2).next_multiple_of(256);
+    ZEROED + 2 * each(p.n) + a.max(each(p.m))
+}
+
+/// Bytes of A in 16 bits, where a step makes it.
+fn widened_bytes(p: &Problem, c: &Config) -> u64 {
+    match c.form {
+        Form::Warps => 0,
+        _ => (u64::from(p.m) * whole_k(p) * 2).next_multiple_of(256),
+    }
+}
+
+/// Does the line take A in codes?
+fn takes_codes(p: &Problem, c: &Config) -> bool {
+    c.form == Form::Warps && p.activations.is_none()
+}
+
+fn in_workspace(offset: u64) -> Source {
+    Source {
+        buffer: Buffer::Workspace,
+        offset,
     }
 }
 
@@ -310,22 +361,24 @@ fn step(kernel: Program, threads: u32, args: Vec<PlanArg>) -> Step {
 /// The kernels: codes and scales as the line takes them, where they are not; A
 /// in 16 bits, where the line does not make it; the line.
 pub(super) fn plan(p: &Problem, c: &Config) -> Result<Plan, FamilyError> {
-    let space = Workspace::of(p);
     let mut steps = Vec::new();
-    for (i, [codes, scales]) in weights(p).into_iter().enumerate() {
-        if moves_rows(p) {
-            steps.push(move_rows(p, codes, space.codes[i])?);
+    for rows in coded_rows(p, c) {
+        let [codes, scales] = rows.given;
+        if let Some(to) = rows.moved[0] {
+            steps.push(move_rows(p, rows.count, codes, to)?);
         }
-        if p.scale_layout == ScaleLayout::Plain {
-            steps.push(arrange_scales(p, scales, space.scales[i])?);
+        if let Some(to) = rows.moved[1] {
+            steps.push(arrange_scales(p, rows.count, scales, to)?);
         }
     }
     // Codes and scales that no step of the plan writes.
     let settled = steps.is_empty();
-    steps.push(widen_a(p)?);
+    if c.form != Form::Warps {
+        steps.push(widen_a(p)?);
+    }
     let class = widened(p).class();
     let compiled_in = Config { ctas: 0, ..*c };
-    let course = Course::new(p.k, c, settled);
+    let course = Course::new(p.k, c, takes_codes(p, c), settled);
     let kernel = Program::once(
         format!(
             "nvfp4 {class:?} {compiled_in:?} {course:?} {:?}",
@@ -336,35 +389,39 @@ pub(super) fn plan(p: &Problem, c: &Config) -> Result<Plan, FamilyError> {
             _ => line::build::<f16>(&class, c, course, numbers(p)),
         },
     )?;
-    steps.push(Step::new(kernel, [c.ctas, 1, 1], args_of_line(p, c, &space)).dependent());
+    let line = Step::new(kernel, [c.ctas, 1, 1], args_of_line(p, c));
+    steps.push(match steps.is_empty() {
+        true => line,
+        false => line.dependent(),
+    });
     Ok(Plan {
         steps,
-        workspace: space.bytes,
+        workspace: workspace(p),
     })
 }
 
 /// The step that moves rows of codes to where boxes of them can be copied.
-fn move_rows(p: &Problem, codes: Source, to: u64) -> Result<Step, FamilyError> {
+fn move_rows(p: &Problem, rows: u32, codes: Source, to: u64) -> Result<Step, FamilyError> {
     let kernel = Program::once("nvfp4 rows".into(), rows::apart)?;
     let across = (row_bytes(p) / 8) as u32;
     let args = vec![
         number(p.k / BLOCK as u32),
         number(across),
-        number(p.n * across),
+        number(rows * across),
         PlanArg::Scalar(Type::U64, Divisor::word(across)),
         codes.pointer(),
         PlanArg::Pointer(Buffer::Workspace, to),
     ];
-    Ok(step(kernel, p.n * across, args))
+    Ok(step(kernel, rows * across, args))
 }
 
 /// The step that brings plain scales to the layout of blocks.
-fn arrange_scales(p: &Problem, scales: Source, to: u64) -> Result<Step, FamilyError> {
+fn arrange_scales(p: &Problem, rows: u32, scales: Source, to: u64) -> Result<Step, FamilyError> {
     let kernel = Program::once("nvfp4 scales".into(), scales::arrange)?;
-    let bytes = ScaleLayout::Block.bytes(p.n as usize, p.k as usize);
+    let bytes = ScaleLayout::Block.bytes(rows as usize, p.k as usize);
     let words = (bytes / 4) as u32;
     let args = vec![
-        number(p.n),
+        number(rows),
         number(p.k / BLOCK as u32),
         number(words),
         scales.pointer(),
@@ -411,7 +468,7 @@ fn numbers(p: &Problem) -> &'static [&'static str] {
 }
 
 /// The arguments of the line, in the order of its parameters.
-fn args_of_line(p: &Problem, c: &Config, space: &Workspace) -> Vec<PlanArg> {
+fn args_of_line(p: &Problem, c: &Config) -> Vec<PlanArg> {
     let (m, n) = (u64::from(p.m), u64::from(p.n));
     let dtype = float(p).dtype();
     let map = |decl, from: Source, extents: &[u64], strides: &[u64]| PlanArg::TensorMap {
@@ -421,33 +478,34 @@ fn args_of_line(p: &Problem, c: &Config, space: &Workspace) -> Vec<PlanArg> {
         extents: extents.to_vec(),
         strides: strides.to_vec(),
     };
-    let moved = |offset| Source {
-        buffer: Buffer::Workspace,
-        offset,
-    };
     let mut args = vec![number(p.k / BLOCK as u32), number(line::rounds(p.k, c))];
     let depth = u64::from(p.k.div_ceil(line::BLOCK));
     let tile = u64::from(scales::TILE);
-    let bands = n.div_ceil(128);
-    for (i, [codes, scales]) in weights(p).into_iter().enumerate() {
-        let codes = match moves_rows(p) {
-            true => moved(space.codes[i]),
-            false => codes,
-        };
-        let across = [u64::from(p.k / 2), n];
-        let decl = line::map_of_codes(c.tile_n);
+    for (rows, each) in coded_rows(p, c).iter().zip([c.tile_n, c.tile_n, c.tile_m]) {
+        let [codes, scales] = rows.sources();
+        let count = u64::from(rows.count);
+        let decl = line::map_of_codes(each);
+        let across = [u64::from(p.k / 2), count];
         args.push(map(decl, codes, &across, &[row_bytes(p)]));
-        let scales = match p.scale_layout {
-            ScaleLayout::Plain => moved(space.scales[i]),
-            ScaleLayout::Block => scales,
-        };
-        let decl = line::map_of_scales(c.tile_n);
-        let strides = [tile, tile * depth];
-        args.push(map(decl, scales, &[tile / 4, depth, bands], &strides));
+        let decl = line::map_of_scales(each);
+        let (extents, strides) = ([tile / 4, depth, count.div_ceil(128)], [tile, tile * depth]);
+        args.push(map(decl, scales, &extents, &strides));
     }
-    let whole = whole_k(p);
     let decl = line::map_of_tokens(dtype, c);
-    args.push(map(decl, moved(ZEROED), &[whole, m], &[whole * 2]));
+    match c.form {
+        Form::Warps if takes_codes(p, c) => {}
+        // The bytes of A as it is.
+        Form::Warps => {
+            let stride = 2 * p.a_stride.unwrap_or(p.k.into());
+            let across = [2 * u64::from(p.k), m];
+            args.push(map(decl, input(p, "a"), &across, &[stride]));
+        }
+        _ => {
+            let whole = whole_k(p);
+            let x = in_workspace(ZEROED);
+            args.push(map(decl, x, &[whole, m], &[whole * 2]));
+        }
+    }
     let to = Source {
         buffer: Buffer::Output(0),
         offset: 0,

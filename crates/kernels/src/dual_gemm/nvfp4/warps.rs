@@ -1,0 +1,394 @@
+//! For few tokens: warps that decode weights and multiply, each for itself.
+//!
+//! Where a tile has 16 tokens the tensor cores have little to do, and what binds
+//! is decoding: many warps do it, and one role for all of them that of A, so that
+//! no step comes before the line. A warp has 16 outputs, of both weights, and one
+//! of the four blocks of 64 of K of a slot; a role behind adds up what the warps
+//! of the same outputs have, and finishes the tile.
+
+use super::decode::{Decoded, selector};
+use super::end::{End, finish};
+use super::line::{BLOCK, BLOCKS, Coded, Line, OUTPUTS, PANEL, Tokens, WIDTH, scale_words};
+use super::scales::TILE_WORDS;
+use crate::gemm::walk::Seat;
+use warpline_ir::Swizzle;
+use warpline_ir::build::*;
+
+/// Outputs of a warp: two neighbours for each four lanes, so that the rows that
+/// lanes read at a time lie in different banks.
+pub(super) const EACH: u32 = 16;
+
+/// Rows of 128 bytes that a slot has of A, for each token: of codes or of numbers.
+pub(super) fn rows_of_token(coded: bool) -> u32 {
+    if coded { 1 } else { WIDTH * 2 / PANEL }
+}
+
+/// Sums of a warp: for each of a lane's two outputs and 8 tokens what `mma.sync`
+/// leaves in a lane, of the gate above the other weight.
+type Sums = Vec<[Reg<f32>; 4]>;
+
+/// A lane's 16 of K of a row, in the order in which they are decoded: pairs, of
+/// which `mma.sync` takes two at a time.
+type Pairs<T> = [Reg<T>; 8];
+
+/// Slots of A as pairs.
+pub(super) const TOKEN_STAGES: u32 = 3;
+
+/// Declares the roles.
+pub(super) fn roles<T: Decoded>(k: Builder, line: &Line<'_, T>) {
+    let c = line.config;
+    let coded = line.course.coded;
+    let slots = k.ring("slots", c.stages, |s| {
+        let rows = 2 * c.tile_n + rows_of_token(coded) * c.tile_m;
+        let tokens = if coded { scale_words(c.tile_m) } else { 0 };
+        let scales = s.vector(2 * scale_words(c.tile_n) + tokens);
+        (s.tile(rows, PANEL), scales)
+    });
+    let slots = slots.shared();
+    // For each block of K and eight tokens: what lanes take at a time.
+    let x = k.ring("x", TOKEN_STAGES, |s| {
+        s.plain::<T>(BLOCKS * c.tile_m / 4, 256)
+    });
+    let x = x.by_threads();
+    // For each block of K and 32 outputs, as a warpgroup's tile lies in lanes.
+    let (halves, rows) = (c.tile_n / OUTPUTS, c.tile_m / 8);
+    let parts = k.ring("parts", 1, |s| s.plain::<f32>(BLOCKS * halves * rows, 512));
+    let parts = parts.by_threads();
+    let multiply = k.role("multiply").warps(BLOCKS * c.tile_n / EACH);
+    multiply.body(|| {
+        let warp = Warp::new(line);
+        line.each(|seat| {
+            let sums = warp.sums(slots, x, seat);
+            let slot = parts.acquire();
+            warp.hand(&sums, &slot.tiles());
+            slot.commit();
+        });
+    });
+    k.role("widen").warps(BLOCKS).body(|| {
+        let widen = Widen::new(line);
+        line.each(|seat| widen.tile(slots, x, seat));
+    });
+    let ends: Vec<_> = (0..halves).map(|i| End::declare(k, line, i)).collect();
+    k.role("finish").warpgroups(1).body(|| {
+        wait_prerequisites();
+        line.each(|seat| {
+            let slot = parts.wait();
+            let zeros = Frag::zeros(2 * OUTPUTS, c.tile_m);
+            let part = |block: u32, half: u32| {
+                let first = (block * halves + half) * rows;
+                zeros.load_lanes(&slot.slice(first..first + rows, 0..512))
+            };
+            let sums = (0..halves).map(|half| {
+                let first = part(0, half);
+                (1..BLOCKS).fold(first, |sums, i| sums.zip(&part(i, half), |x, y| x + y))
+            });
+            let sums: Vec<_> = sums.collect();
+            slot.release();
+            finish(&ends, sums, seat);
+        });
+    });
+    k.role("load").warps(1).body(|| {
+        elect(|| {
+            line.prefetch();
+            wait_prerequisites();
+            line.each(|seat| {
+                let first = line.first();
+                steps(line.rounds).each(|round| {
+                    let slot = slots.acquire();
+                    fill(line, &slot, seat, first + round);
+                    slot.commit();
+                });
+            });
+        });
+    });
+}
+
+/// Fills a slot with its place along K of weights and A.
+#[track_caller]
+fn fill<T: Decoded>(line: &Line<'_, T>, slot: &Slot<Coded, Filling>, seat: Seat, number: Reg<u32>) {
+    let c = line.config;
+    line.fill_weights(slot, seat, number);
+    let token = seat.m * c.tile_m;
+    let row = 2 * c.tile_n;
+    match line.tokens {
+        Tokens::Coded(maps) => {
+            let to = [row, 2 * scale_words(c.tile_n)];
+            line.fill(slot, to, maps, c.tile_m, [token, number], None);
+        }
+        Tokens::Numbers(bytes) => {
+            let panels = rows_of_token(false);
+            for i in 0..panels {
+                let row = row + i * c.tile_m;
+                let to = slot.0.slice(row..row + c.tile_m, 0..PANEL);
+                slot.load(bytes, to, [(number * panels + i) * PANEL, token]);
+            }
+        }
+    }
+}
+
+/// What is a warp's own of every slot.
+struct Warp<'a, T: Decoded> {
+    line: &'a Line<'a, T>,
+    /// The first of the tile's outputs that are its lane's.
+    output: Reg<u32>,
+    /// Where the codes of its two outputs are, of the gate.
+    codes: [Spot; 2],
+    decoder: Decoder<'a, T>,
+}
+
+impl<'a, T: Decoded> Warp<'a, T> {
+    #[track_caller]
+    fn new(line: &'a Line<'a, T>) -> Self {
+        let (warp, lane) = (warp_in_role(), lane_id());
+        let decoder = Decoder::new(line, warp & (BLOCKS - 1));
+        let output = (warp >> BLOCKS.ilog2()) * EACH + (lane >> 2u32) * 2u32;
+        Self {
+            line,
+            output,
+            codes: [0, 1].map(|i| decoder.codes(output + i)),
+            decoder,
+        }
+    }
+
+    /// The sums of a tile.
+    #[track_caller]
+    fn sums(&self, slots: Ring<Coded>, x: Ring<Tile<T>>, seat: Seat) -> Sums {
+        let (c, decoder) = (self.line.config, &self.decoder);
+        let places = [0, 1].map(|i| decoder.scales(self.output + i, seat.n * c.tile_n));
+        let number = self.line.first();
+        let zeros = vec![[0.0f32.reg(); 4]; 2 * (c.tile_m / 8) as usize];
+        steps(self.line.rounds).fold(zeros, |round, sums| {
+            let slot = slots.wait();
+            let outputs = [0, 1].map(|i| self.weights(&slot, self.codes[i], places[i]));
+            slot.release();
+            let [first, second] = outputs;
+            let first = first.map(|x| decoder.pairs(x, number + round));
+            // Tokens come while the second output is decoded.
+            let slot = x.wait();
+            let tokens = (0..c.tile_m / 8).map(|i| decoder.handed(&slot.tiles(), i));
+            let tokens: Vec<_> = tokens.collect();
+            slot.release();
+            let second = second.map(|x| decoder.pairs(x, number + round));
+            multiply(sums, &[first, second], &tokens)
+        })
+    }
+
+    /// An output of both weights, as a slot has it.
+    #[track_caller]
+    fn weights(
+        &self,
+        slot: &Slot<Coded, Reading>,
+        spot: Spot,
+        place: Reg<u32>,
+    ) -> [Taken<T::Pair>; 2] {
+        let n = self.line.config.tile_n;
+        [0, 1].map(|i| {
+            let words = slot.0.slice(i * n..(i + 1) * n, 0..PANEL).load_spot(spot);
+            Taken::Codes(words, scale(slot, i * scale_words(n), place))
+        })
+    }
+
+    /// Leaves sums where the lanes of a warpgroup look for their part of 32 outputs.
+    #[track_caller]
+    fn hand(&self, sums: &Sums, to: &TileRef<f32>) {
+        let c = self.line.config;
+        let (halves, rows) = (c.tile_n / OUTPUTS, c.tile_m / 8);
+        for (i, sums) in (0u32..).zip(sums.chunks(rows as usize)) {
+            let output = self.output + i;
+            let half = self.decoder.block * halves + (output >> OUTPUTS.ilog2());
+            // Each four lanes of a warpgroup have one of 32.
+            let thread = (output & (OUTPUTS - 1)) * 4u32 + (lane_id() & 3u32);
+            for (j, &four) in (0u32..).zip(sums) {
+                to.store_vec(half * rows + j, thread * 4u32, four);
+            }
+        }
+    }
+}
+
+/// What is a warp's own of A.
+struct Widen<'a, T: Decoded> {
+    line: &'a Line<'a, T>,
+    /// Where its tokens are, of those that a slot has: codes of 16 of K, or the
+    /// first and the last eight numbers.
+    tokens: Vec<Spot>,
+    decoder: Decoder<'a, T>,
+}
+
+impl<'a, T: Decoded> Widen<'a, T> {
+    #[track_caller]
+    fn new(line: &'a Line<'a, T>) -> Self {
+        let decoder = Decoder::new(line, warp_in_role());
+        let row = lane_id() >> 2u32;
+        let tokens = match line.tokens {
+            Tokens::Coded(_) => vec![decoder.codes(row)],
+            Tokens::Numbers(_) => {
+                let panel = decoder.block * (line.config.tile_m * PANEL);
+                let byte = (lane_id() & 3u32) * 32u32;
+                let half = |i: u32| Spot::new(Swizzle::B128, row, byte + 16 * i).plus(panel);
+                vec![half(0), half(1)]
+            }
+        };
+        Self {
+            line,
+            tokens,
+            decoder,
+        }
+    }
+
+    /// Makes pairs of A for a tile.
+    #[track_caller]
+    fn tile(&self, slots: Ring<Coded>, x: Ring<Tile<T>>, seat: Seat) {
+        let (c, decoder) = (self.line.config, &self.decoder);
+        let row = lane_id() >> 2u32;
+        let place = |i| decoder.scales(row + 8 * i, seat.m * c.tile_m);
+        let places: Vec<_> = (0..c.tile_m / 8).map(place).collect();
+        let first = self.line.first();
+        steps(self.line.rounds).each(|round| {
+            let slot = slots.wait();
+            let taken = (0..)
+                .zip(&places)
+                .map(|(i, &place)| self.token(&slot, i, place));
+            let taken: Vec<_> = taken.collect();
+            slot.release();
+            let slot = x.acquire();
+            for (i, taken) in (0..).zip(taken) {
+                let pairs = decoder.pairs(taken, first + round);
+                decoder.hand(&pairs, &slot.tiles(), i);
+            }
+            slot.commit();
+        });
+    }
+
+    /// A token of the `i`th eight, as a slot has it.
+    #[track_caller]
+    fn token(&self, slot: &Slot<Coded, Reading>, i: u32, place: Reg<u32>) -> Taken<T::Pair> {
+        let c = self.line.config;
+        let row = 2 * c.tile_n + 8 * i;
+        let rows = slot.0.slice(row..row + 8, 0..PANEL);
+        match self.tokens[..] {
+            [spot] => {
+                let first = 2 * scale_words(c.tile_n);
+                Taken::Codes(rows.load_spot(spot), scale(slot, first, place))
+            }
+            _ => {
+                let eights = self.tokens.iter().map(|&spot| rows.load_spot(spot));
+                Taken::Numbers(eights.collect())
+            }
+        }
+    }
+}
+
+/// Where a warp's block of 64 of K is, and what becomes of it.
+struct Decoder<'a, T: Decoded> {
+    line: &'a Line<'a, T>,
+    block: Reg<u32>,
+    /// Picks the scale of the lane's group of 16 of four.
+    pick: Reg<u32>,
+    /// Where a slot of A has its pairs of the first eight tokens.
+    place: [Reg<u32>; 2],
+}
+
+impl<'a, T: Decoded> Decoder<'a, T> {
+    #[track_caller]
+    fn new(line: &'a Line<'a, T>, block: Reg<u32>) -> Self {
+        Self {
+            line,
+            block,
+            pick: selector(lane_id() & 3u32),
+            place: [block * (line.config.tile_m / 4), lane_id() * 8u32],
+        }
+    }
+
+    /// Where the lane's codes of a row are.
+    #[track_caller]
+    fn codes(&self, row: Reg<u32>) -> Spot {
+        let byte = self.block * (BLOCK / 2) + (lane_id() & 3u32) * 8u32;
+        Spot::new(Swizzle::B128, row, byte)
+    }
+
+    /// Where the scales are of a row of a tile, which starts with the other.
+    #[track_caller]
+    fn scales(&self, row: Reg<u32>, first: Reg<u32>) -> Reg<u32> {
+        self.line.place_of_scale(first + row, first) + self.block * TILE_WORDS
+    }
+
+    /// The numbers of what was taken of a row of a slot, in the order in which
+    /// they are decoded.
+    #[track_caller]
+    fn pairs(&self, taken: Taken<T::Pair>, number: Reg<u32>) -> Pairs<T::Pair> {
+        let halves: Vec<[Reg<T::Pair>; 4]> = match taken {
+            Taken::Codes(words, four) => {
+                let four = self.line.inside(four, number * BLOCKS + self.block);
+                let scale = T::scale(four, self.pick);
+                words.map(|word| T::numbers(word, scale)).into()
+            }
+            Taken::Numbers(eights) => eights.into_iter().map(in_order).collect(),
+        };
+        std::array::from_fn(|i| halves[i / 4][i % 4])
+    }
+
+    /// Leaves pairs of the `i`th eight tokens for the warps that multiply.
+    #[track_caller]
+    fn hand(&self, pairs: &Pairs<T::Pair>, to: &TileRef<T>, i: u32) {
+        let [row, col] = self.place;
+        for (half, four) in (2 * i..).zip(pairs.as_chunks::<4>().0) {
+            to.store_as(row + half, col, *four);
+        }
+    }
+
+    /// What was left of the `i`th eight tokens.
+    #[track_caller]
+    fn handed(&self, from: &TileRef<T>, i: u32) -> Pairs<T::Pair> {
+        let [row, col] = self.place;
+        let halves = [2 * i, 2 * i + 1].map(|half| from.load_as::<T::Pair, 4>(row + half, col));
+        std::array::from_fn(|i| halves[i / 4][i % 4])
+    }
+}
+
+/// 16 of K of a row, as a slot has them.
+enum Taken<T> {
+    /// Codes, and four scales of which one is theirs.
+    Codes([Reg<u32>; 2], Reg<u32>),
+    /// Eights of numbers.
+    Numbers(Vec<[Reg<T>; 4]>),
+}
+
+/// The four scales at a place of those from a word on.
+#[track_caller]
+fn scale(slot: &Slot<Coded, Reading>, first: u32, place: Reg<u32>) -> Reg<u32> {
+    let scales = slot.1.slice(0..1, first..slot.1.cols());
+    let [four] = scales.load_as::<u32, 1>(0u32, place);
+    four
+}
+
+/// Eight neighbours as codes are decoded: numbers i and i + 4 as pair i.
+#[track_caller]
+fn in_order<T: MatrixWord>(eight: [Reg<T>; 4]) -> [Reg<T>; 4] {
+    let [a, b, c, d] = eight.map(|pair| pair.bitcast::<u32>());
+    [
+        (a, c, 0x5410u32),
+        (a, c, 0x7632),
+        (b, d, 0x5410),
+        (b, d, 0x7632),
+    ]
+    .map(|(x, y, two)| prmt(x, y, two).bitcast())
+}
+
+/// Adds the products of a lane's outputs with its tokens.
+#[track_caller]
+fn multiply<T: Mixes<T>>(
+    mut sums: Sums,
+    outputs: &[[Pairs<T>; 2]; 2],
+    tokens: &[Pairs<T>],
+) -> Sums {
+    for i in (0..8).step_by(2) {
+        for (output, [gate, up]) in outputs.iter().enumerate() {
+            let weights = [gate[i], up[i], gate[i + 1], up[i + 1]];
+            for (j, token) in tokens.iter().enumerate() {
+                let at = output * tokens.len() + j;
+                sums[at] = mma_sync(sums[at], weights, [token[i], token[i + 1]]);
+            }
+        }
+    }
+    sums
+}
