@@ -56,19 +56,26 @@ impl<T: Decoded> Line<'_, T> {
     fn load_weights(&self, seat: Seat, round: Reg<u32>) {
         for (i, feed) in (0..).zip(&self.feeds) {
             let slot = feed.weights.acquire();
-            self.fill_weights(&slot, seat, self.number(round, i));
+            self.fill_weights(&slot, [0, 0], seat, self.number(round, i));
             slot.commit();
         }
     }
 
-    /// Fills the first rows of a slot with the weights of its place along K.
+    /// Fills a slot, from a row and a word of scales on, with the weights of a
+    /// place along K.
     #[track_caller]
-    pub(super) fn fill_weights(&self, slot: &Slot<Coded, Filling>, seat: Seat, number: Reg<u32>) {
+    pub(super) fn fill_weights(
+        &self,
+        slot: &Slot<Coded, Filling>,
+        [row, word]: [u32; 2],
+        seat: Seat,
+        number: Reg<u32>,
+    ) {
         let c = self.config;
         let first = seat.n * c.tile_n;
         let forget = c.hints.then_some(CacheHint::EvictFirst);
         for (i, maps) in (0..).zip(self.weights) {
-            let to = [i * c.tile_n, i * scale_words(c.tile_n)];
+            let to = [row + i * c.tile_n, word + i * scale_words(c.tile_n)];
             self.fill(slot, to, maps, c.tile_n, [first, number], forget);
         }
     }

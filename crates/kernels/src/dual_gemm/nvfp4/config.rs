@@ -19,13 +19,8 @@ fn code_bytes(rows: u32) -> u32 {
 
 /// Bytes of a slot of the form of warps, of weights and A.
 fn slot_bytes(c: &Config, coded: bool) -> u32 {
-    let rows = warps::rows_of_token(coded) * c.tile_m;
-    let scales = if coded {
-        line::scale_words(c.tile_m) * 4
-    } else {
-        0
-    };
-    code_bytes(c.tile_n) + rows * line::PANEL + scales
+    let [rows, words] = warps::panel_extents(c, coded);
+    warps::PANELS * (rows * line::PANEL + words * 4)
 }
 
 /// Bytes of shared memory: rings, staging tiles, barriers and what alignment may cost.
@@ -49,17 +44,19 @@ fn shared_bytes(c: &Config, coded: bool) -> u32 {
         Form::Dequantiser => c.stages.saturating_mul(2 * c.tile_n * line::BLOCK * 2),
         _ => 0,
     };
-    let feed = match c.form {
+    let brought = match c.form {
         Form::Warps => {
-            let x = warps::TOKEN_STAGES * c.tile_m * line::WIDTH * 2;
+            let x = warps::TOKEN_STAGES * warps::PANELS * c.tile_m * line::WIDTH * 2;
             (c.stages.saturating_mul(slot_bytes(c, coded))).saturating_add(x)
         }
-        _ => (tokens.saturating_mul(token_bytes(c)))
-            .saturating_add(weights.saturating_mul(code_bytes(c.tile_n))),
+        _ => {
+            let feed = (tokens.saturating_mul(token_bytes(c)))
+                .saturating_add(weights.saturating_mul(code_bytes(c.tile_n)));
+            feeds.saturating_mul(feed)
+        }
     };
     let barriers = 16 * (feeds * (tokens + weights) + c.stages) + 320;
-    (feeds.saturating_mul(feed))
-        .saturating_add(decoded.saturating_add(sums + staging + handed + 2048 + barriers))
+    brought.saturating_add(decoded.saturating_add(sums + staging + handed + 2048 + barriers))
 }
 
 /// The most tokens of a tile: what sums leave of a consumer's registers, of
@@ -269,18 +266,37 @@ fn complete(
     Ok(c)
 }
 
+/// Warpgroups that multiply, and elements of K: with outputs of their own, in
+/// steps of 64 and of 128, and in turn.
+const WARPGROUPS: [(Form, u32, u32); 9] = [
+    (Form::Cooperative, 2, line::BLOCK),
+    (Form::Cooperative, 3, line::BLOCK),
+    (Form::Cooperative, 4, line::BLOCK),
+    (Form::Cooperative, 1, line::BLOCK),
+    (Form::Cooperative, 2, 2 * line::BLOCK),
+    (Form::Cooperative, 3, 2 * line::BLOCK),
+    (Form::Cooperative, 4, line::WIDTH),
+    (Form::Cooperative, 3, line::WIDTH),
+    (Form::Cooperative, 2, line::WIDTH),
+];
+
+/// The same where each warp multiplies for itself.
+const WARPS: [(Form, u32, u32); 2] = [(Form::Warps, 4, line::WIDTH), (Form::Warps, 2, line::WIDTH)];
+
 /// Every config worth a try, with the caller's choices in it.
 fn space(p: &Problem, choice: &Choice, target: &Target) -> Result<Vec<Config>, FamilyError> {
     let (mut all, mut refused) = (Vec::new(), None);
     let most = p.m.next_multiple_of(16).min(256);
-    let own = [2, 3, 4, 1].map(|consumers| (consumers, line::BLOCK));
-    let deep = [2, 3].map(|consumers| (consumers, 2 * line::BLOCK));
-    let turns = [4, 3, 2].map(|consumers| (consumers, line::WIDTH));
-    let shapes = own.into_iter().chain(deep).chain(turns);
-    for (consumers, tile_k) in shapes {
+    let shapes: &[_] = match choice.form {
+        Some(Form::Warps) => &WARPS,
+        Some(_) => &WARPGROUPS,
+        None => &[&WARPGROUPS[..], &WARPS[..]].concat(),
+    };
+    for &(form, consumers, tile_k) in shapes {
         for tile_m in (1..=most / 16).rev().map(|i| 16 * i) {
             for split_k in [1, 2, 4] {
                 let base = Choice {
+                    form: Some(form),
                     consumers: Some(consumers),
                     tile_k: Some(tile_k),
                     tile_m: Some(tile_m),

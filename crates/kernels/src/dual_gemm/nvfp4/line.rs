@@ -55,9 +55,13 @@ pub(super) fn token_stages(c: &Config) -> u32 {
     }
 }
 
-/// Slots of codes of a round: one for each feed.
+/// Panels of codes of a round: one for each feed.
 pub(super) fn feeds(c: &Config) -> u32 {
-    if takes_turns(c) { c.consumers } else { 1 }
+    match c.form {
+        Form::Warps => warps::PANELS,
+        _ if takes_turns(c) => c.consumers,
+        _ => 1,
+    }
 }
 
 /// Slots of a ring of weights: as many as that of A is for, and one more where all consumers share it.

@@ -10,6 +10,7 @@ use super::decode::{Decoded, selector};
 use super::end::{End, finish};
 use super::line::{BLOCK, BLOCKS, Coded, Line, OUTPUTS, PANEL, Tokens, WIDTH, scale_words};
 use super::scales::TILE_WORDS;
+use crate::gemm::Config;
 use crate::gemm::walk::Seat;
 use warpline_ir::Swizzle;
 use warpline_ir::build::*;
@@ -18,8 +19,8 @@ use warpline_ir::build::*;
 /// lanes read at a time lie in different banks.
 pub(super) const EACH: u32 = 16;
 
-/// Rows of 128 bytes that a slot has of A, for each token: of codes or of numbers.
-pub(super) fn rows_of_token(coded: bool) -> u32 {
+/// Rows of 128 bytes that a panel has of A, for each token: of codes or of numbers.
+fn rows_of_token(coded: bool) -> u32 {
     if coded { 1 } else { WIDTH * 2 / PANEL }
 }
 
@@ -31,23 +32,34 @@ type Sums = Vec<[Reg<f32>; 4]>;
 /// which `mma.sync` takes two at a time.
 type Pairs<T> = [Reg<T>; 8];
 
+/// Panels of a slot: what a slot costs is then half of it for each.
+pub(super) const PANELS: u32 = 2;
+
 /// Slots of A as pairs.
-pub(super) const TOKEN_STAGES: u32 = 3;
+pub(super) const TOKEN_STAGES: u32 = 2;
+
+/// Rows of bytes of a panel of a slot, and words of scales: of the gate, of the
+/// other weight, and of A.
+pub(super) fn panel_extents(c: &Config, coded: bool) -> [u32; 2] {
+    let tokens = if coded { scale_words(c.tile_m) } else { 0 };
+    let rows = 2 * c.tile_n + rows_of_token(coded) * c.tile_m;
+    [rows, 2 * scale_words(c.tile_n) + tokens]
+}
+
+/// A panel of a slot: bytes and scales.
+type Panel = (TileRef<u8>, TileRef<u32>);
 
 /// Declares the roles.
 pub(super) fn roles<T: Decoded>(k: Builder, line: &Line<'_, T>) {
     let c = line.config;
-    let coded = line.course.coded;
     let slots = k.ring("slots", c.stages, |s| {
-        let rows = 2 * c.tile_n + rows_of_token(coded) * c.tile_m;
-        let tokens = if coded { scale_words(c.tile_m) } else { 0 };
-        let scales = s.vector(2 * scale_words(c.tile_n) + tokens);
-        (s.tile(rows, PANEL), scales)
+        let [rows, words] = panel_extents(c, line.course.coded);
+        (s.tile(PANELS * rows, PANEL), s.vector(PANELS * words))
     });
     let slots = slots.shared();
-    // For each block of K and eight tokens: what lanes take at a time.
+    // For each panel, block of K and eight tokens: what lanes take at a time.
     let x = k.ring("x", TOKEN_STAGES, |s| {
-        s.plain::<T>(BLOCKS * c.tile_m / 4, 256)
+        s.plain::<T>(PANELS * BLOCKS * c.tile_m / 4, 256)
     });
     let x = x.by_threads();
     // For each block of K and 32 outputs, as a warpgroup's tile lies in lanes.
@@ -95,7 +107,9 @@ pub(super) fn roles<T: Decoded>(k: Builder, line: &Line<'_, T>) {
                 let first = line.first();
                 steps(line.rounds).each(|round| {
                     let slot = slots.acquire();
-                    fill(line, &slot, seat, first + round);
+                    for panel in 0..PANELS {
+                        fill(line, &slot, panel, seat, first + round * PANELS + panel);
+                    }
                     slot.commit();
                 });
             });
@@ -103,16 +117,23 @@ pub(super) fn roles<T: Decoded>(k: Builder, line: &Line<'_, T>) {
     });
 }
 
-/// Fills a slot with its place along K of weights and A.
+/// Fills a panel of a slot with its place along K of weights and A.
 #[track_caller]
-fn fill<T: Decoded>(line: &Line<'_, T>, slot: &Slot<Coded, Filling>, seat: Seat, number: Reg<u32>) {
+fn fill<T: Decoded>(
+    line: &Line<'_, T>,
+    slot: &Slot<Coded, Filling>,
+    panel: u32,
+    seat: Seat,
+    number: Reg<u32>,
+) {
     let c = line.config;
-    line.fill_weights(slot, seat, number);
+    let [row, word] = panel_extents(c, line.course.coded).map(|each| panel * each);
+    line.fill_weights(slot, [row, word], seat, number);
     let token = seat.m * c.tile_m;
-    let row = 2 * c.tile_n;
+    let row = row + 2 * c.tile_n;
     match line.tokens {
         Tokens::Coded(maps) => {
-            let to = [row, 2 * scale_words(c.tile_n)];
+            let to = [row, word + 2 * scale_words(c.tile_n)];
             line.fill(slot, to, maps, c.tile_m, [token, number], None);
         }
         Tokens::Numbers(bytes) => {
@@ -159,32 +180,36 @@ impl<'a, T: Decoded> Warp<'a, T> {
         let zeros = vec![[0.0f32.reg(); 4]; 2 * (c.tile_m / 8) as usize];
         steps(self.line.rounds).fold(zeros, |round, sums| {
             let slot = slots.wait();
-            let outputs = [0, 1].map(|i| self.weights(&slot, self.codes[i], places[i]));
+            let panels = (0..PANELS).map(|i| {
+                let panel = decoder.panel(slot.tiles(), i);
+                [0, 1].map(|i| self.weights(panel, self.codes[i], places[i]))
+            });
+            let panels: Vec<_> = panels.collect();
             slot.release();
-            let [first, second] = outputs;
-            let first = first.map(|x| decoder.pairs(x, number + round));
-            // Tokens come while the second output is decoded.
             let slot = x.wait();
-            let tokens = (0..c.tile_m / 8).map(|i| decoder.handed(&slot.tiles(), i));
-            let tokens: Vec<_> = tokens.collect();
+            let sums = (0..).zip(panels).fold(sums, |sums, (i, [first, second])| {
+                let number = number + round * PANELS + i;
+                let first = first.map(|x| decoder.pairs(x, number));
+                // Tokens come while the second output is decoded.
+                let tokens = decoder.handed(slot.tiles(), i);
+                let second = second.map(|x| decoder.pairs(x, number));
+                multiply(sums, &[first, second], &tokens)
+            });
             slot.release();
-            let second = second.map(|x| decoder.pairs(x, number + round));
-            multiply(sums, &[first, second], &tokens)
+            sums
         })
     }
 
-    /// An output of both weights, as a slot has it.
+    /// An output of both weights, as a panel has it.
     #[track_caller]
-    fn weights(
-        &self,
-        slot: &Slot<Coded, Reading>,
-        spot: Spot,
-        place: Reg<u32>,
-    ) -> [Taken<T::Pair>; 2] {
+    fn weights(&self, panel: Panel, spot: Spot, place: Reg<u32>) -> [Taken<T::Pair>; 2] {
         let n = self.line.config.tile_n;
         [0, 1].map(|i| {
-            let words = slot.0.slice(i * n..(i + 1) * n, 0..PANEL).load_spot(spot);
-            Taken::Codes(words, scale(slot, i * scale_words(n), place))
+            let rows = panel.0.slice(i * n..(i + 1) * n, 0..PANEL);
+            Taken::Codes(
+                rows.load_spot(spot),
+                scale(panel, i * scale_words(n), place),
+            )
         })
     }
 
@@ -245,30 +270,35 @@ impl<'a, T: Decoded> Widen<'a, T> {
         let first = self.line.first();
         steps(self.line.rounds).each(|round| {
             let slot = slots.wait();
-            let taken = (0..)
-                .zip(&places)
-                .map(|(i, &place)| self.token(&slot, i, place));
-            let taken: Vec<_> = taken.collect();
+            let panels = (0..PANELS).map(|i| {
+                let panel = decoder.panel(slot.tiles(), i);
+                let tokens = (0..).zip(&places);
+                tokens
+                    .map(|(i, &place)| self.token(panel, i, place))
+                    .collect()
+            });
+            let panels: Vec<Vec<_>> = panels.collect();
             slot.release();
             let slot = x.acquire();
-            for (i, taken) in (0..).zip(taken) {
-                let pairs = decoder.pairs(taken, first + round);
-                decoder.hand(&pairs, &slot.tiles(), i);
+            for (i, tokens) in (0..).zip(panels) {
+                let number = first + round * PANELS + i;
+                let tokens = tokens.into_iter().map(|x| decoder.pairs(x, number));
+                decoder.hand(tokens, slot.tiles(), i);
             }
             slot.commit();
         });
     }
 
-    /// A token of the `i`th eight, as a slot has it.
+    /// A token of the `i`th eight, as a panel has it.
     #[track_caller]
-    fn token(&self, slot: &Slot<Coded, Reading>, i: u32, place: Reg<u32>) -> Taken<T::Pair> {
+    fn token(&self, panel: Panel, i: u32, place: Reg<u32>) -> Taken<T::Pair> {
         let c = self.line.config;
         let row = 2 * c.tile_n + 8 * i;
-        let rows = slot.0.slice(row..row + 8, 0..PANEL);
+        let rows = panel.0.slice(row..row + 8, 0..PANEL);
         match self.tokens[..] {
             [spot] => {
                 let first = 2 * scale_words(c.tile_n);
-                Taken::Codes(rows.load_spot(spot), scale(slot, first, place))
+                Taken::Codes(rows.load_spot(spot), scale(panel, first, place))
             }
             _ => {
                 let eights = self.tokens.iter().map(|&spot| rows.load_spot(spot));
@@ -327,21 +357,38 @@ impl<'a, T: Decoded> Decoder<'a, T> {
         std::array::from_fn(|i| halves[i / 4][i % 4])
     }
 
-    /// Leaves pairs of the `i`th eight tokens for the warps that multiply.
+    /// A panel of a slot.
+    fn panel(&self, (bytes, scales): Panel, i: u32) -> Panel {
+        let [rows, words] = panel_extents(self.line.config, self.line.course.coded);
+        (
+            bytes.slice(i * rows..(i + 1) * rows, 0..PANEL),
+            scales.slice(0..1, i * words..(i + 1) * words),
+        )
+    }
+
+    /// Leaves the pairs of a panel's tokens for the warps that multiply.
     #[track_caller]
-    fn hand(&self, pairs: &Pairs<T::Pair>, to: &TileRef<T>, i: u32) {
+    fn hand(&self, tokens: impl Iterator<Item = Pairs<T::Pair>>, to: TileRef<T>, panel: u32) {
         let [row, col] = self.place;
-        for (half, four) in (2 * i..).zip(pairs.as_chunks::<4>().0) {
-            to.store_as(row + half, col, *four);
+        let first = panel * BLOCKS * self.line.config.tile_m / 4;
+        let halves = tokens.flat_map(|[a, b, c, d, e, f, g, h]| [[a, b, c, d], [e, f, g, h]]);
+        for (i, half) in (first..).zip(halves) {
+            to.store_as(row + i, col, half);
         }
     }
 
-    /// What was left of the `i`th eight tokens.
+    /// What was left of a panel's tokens.
     #[track_caller]
-    fn handed(&self, from: &TileRef<T>, i: u32) -> Pairs<T::Pair> {
+    fn handed(&self, from: TileRef<T>, panel: u32) -> Vec<Pairs<T::Pair>> {
         let [row, col] = self.place;
-        let halves = [2 * i, 2 * i + 1].map(|half| from.load_as::<T::Pair, 4>(row + half, col));
-        std::array::from_fn(|i| halves[i / 4][i % 4])
+        let m = self.line.config.tile_m;
+        let first = panel * BLOCKS * m / 4;
+        let tokens = (0..m / 8).map(|i| {
+            let half = |half: u32| from.load_as::<T::Pair, 4>(row + (first + 2 * i + half), col);
+            let [[a, b, c, d], [e, f, g, h]] = [half(0), half(1)];
+            [a, b, c, d, e, f, g, h]
+        });
+        tokens.collect()
     }
 }
 
@@ -355,8 +402,8 @@ enum Taken<T> {
 
 /// The four scales at a place of those from a word on.
 #[track_caller]
-fn scale(slot: &Slot<Coded, Reading>, first: u32, place: Reg<u32>) -> Reg<u32> {
-    let scales = slot.1.slice(0..1, first..slot.1.cols());
+fn scale(panel: Panel, first: u32, place: Reg<u32>) -> Reg<u32> {
+    let scales = panel.1.slice(0..1, first..panel.1.cols());
     let [four] = scales.load_as::<u32, 1>(0u32, place);
     four
 }
