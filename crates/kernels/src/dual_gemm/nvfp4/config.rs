@@ -20,7 +20,7 @@ fn code_bytes(rows: u32) -> u32 {
 /// Bytes of a slot of the form of warps, of weights and A.
 fn slot_bytes(c: &Config, coded: bool) -> u32 {
     let [rows, words] = warps::panel_extents(c, coded);
-    warps::PANELS * (rows * line::PANEL + words * 4)
+    warps::panels(c) * (rows * line::PANEL + words * 4)
 }
 
 /// Bytes of shared memory: rings, staging tiles, barriers and what alignment may cost.
@@ -28,7 +28,7 @@ fn shared_bytes(c: &Config, coded: bool) -> u32 {
     let (sums, ends) = match line::takes_turns(c) {
         // Those of all blocks of a slot are handed to the role that finishes.
         false if c.form == Form::Warps => (
-            line::BLOCKS * 2 * c.tile_n * c.tile_m * 4,
+            warps::parts(c) * 2 * c.tile_n * c.tile_m * 4,
             c.tile_n / line::OUTPUTS,
         ),
         false => (0, c.consumers),
@@ -46,7 +46,7 @@ fn shared_bytes(c: &Config, coded: bool) -> u32 {
     };
     let brought = match c.form {
         Form::Warps => {
-            let x = warps::TOKEN_STAGES * warps::PANELS * c.tile_m * line::WIDTH * 2;
+            let x = warps::TOKEN_STAGES * warps::panels(c) * c.tile_m * line::WIDTH * 2;
             (c.stages.saturating_mul(slot_bytes(c, coded))).saturating_add(x)
         }
         _ => {
@@ -118,18 +118,20 @@ fn complete(
         ctas: 0,
     };
     c.tile_k = match c.form {
-        Form::Warps => asked!(tile_k, line::WIDTH),
+        Form::Warps => asked!(tile_k, 2 * line::WIDTH),
         _ => asked!(tile_k, line::BLOCK),
     };
     if !matches!(c.form, Form::Cooperative | Form::Dequantiser | Form::Warps) || !c.swap {
         return refuse("nvfp4 has the forms cooperative, warps and dequantiser, with the weights as rows of the tensor cores' tile (--swap)".into());
     }
-    if c.form == Form::Warps && (c.tile_k != line::WIDTH || ![2, 4].contains(&consumers)) {
-        return refuse(format!(
-            "form warps has --tile-k {} and 2 or 4 warpgroups that multiply, not {} and {consumers}",
-            line::WIDTH,
-            c.tile_k
-        ));
+    if c.form == Form::Warps {
+        let depths = [1, 2, 4].map(|panels| panels * line::WIDTH);
+        if !depths.contains(&c.tile_k) || ![2, 4].contains(&consumers) {
+            return refuse(format!(
+                "form warps has --tile-k {}, {} or {} and 2 or 4 warpgroups that multiply, not {} and {consumers}",
+                depths[0], depths[1], depths[2], c.tile_k
+            ));
+        }
     }
     if c.form == Form::Dequantiser && (c.tile_k != line::BLOCK || consumers > 2) {
         return refuse(format!(
@@ -153,7 +155,7 @@ fn complete(
     if !(1..=4).contains(&consumers) {
         return refuse(format!("1 to 4 warpgroups multiply, not {consumers}"));
     }
-    if ![line::BLOCK, 2 * line::BLOCK, line::WIDTH].contains(&c.tile_k) {
+    if c.form != Form::Warps && ![line::BLOCK, 2 * line::BLOCK, line::WIDTH].contains(&c.tile_k) {
         return refuse(format!(
             "--tile-k is {}, {}, or {} of which each consumer takes every so many, not {}",
             line::BLOCK,
@@ -169,7 +171,11 @@ fn complete(
         ));
     }
     let outputs = match (c.form, line::takes_turns(&c)) {
-        (Form::Warps, _) => warps::EACH * consumers,
+        // Fewer, where warps take panels of a slot in turn.
+        (Form::Warps, _) => match asked!(tile_n, warps::EACH * consumers) {
+            n if n == line::OUTPUTS && c.tile_k >= 2 * line::WIDTH => n,
+            _ => warps::EACH * consumers,
+        },
         (_, false) => line::OUTPUTS * consumers,
         (_, true) => line::OUTPUTS,
     };
@@ -281,7 +287,10 @@ const WARPGROUPS: [(Form, u32, u32); 9] = [
 ];
 
 /// The same where each warp multiplies for itself.
-const WARPS: [(Form, u32, u32); 2] = [(Form::Warps, 4, line::WIDTH), (Form::Warps, 2, line::WIDTH)];
+const WARPS: [(Form, u32, u32); 2] = [
+    (Form::Warps, 4, 2 * line::WIDTH),
+    (Form::Warps, 2, 2 * line::WIDTH),
+];
 
 /// Every config worth a try, with the caller's choices in it.
 fn space(p: &Problem, choice: &Choice, target: &Target) -> Result<Vec<Config>, FamilyError> {

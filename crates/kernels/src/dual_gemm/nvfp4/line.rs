@@ -58,7 +58,7 @@ pub(super) fn token_stages(c: &Config) -> u32 {
 /// Panels of codes of a round: one for each feed.
 pub(super) fn feeds(c: &Config) -> u32 {
     match c.form {
-        Form::Warps => warps::PANELS,
+        Form::Warps => warps::panels(c),
         _ if takes_turns(c) => c.consumers,
         _ => 1,
     }

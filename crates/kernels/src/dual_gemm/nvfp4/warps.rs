@@ -32,8 +32,21 @@ type Sums = Vec<[Reg<f32>; 4]>;
 /// which `mma.sync` takes two at a time.
 type Pairs<T> = [Reg<T>; 8];
 
-/// Panels of a slot: what a slot costs is then half of it for each.
-pub(super) const PANELS: u32 = 2;
+/// Panels of a slot: what waiting for one costs is shared by all that it has.
+pub(super) fn panels(c: &Config) -> u32 {
+    c.tile_k / WIDTH
+}
+
+/// Warps of the same outputs and the same block of panels, which take panels of
+/// a slot in turn.
+fn turns(c: &Config) -> u32 {
+    4 * c.consumers * EACH / (BLOCKS * c.tile_n)
+}
+
+/// Parts that sums are made of.
+pub(super) fn parts(c: &Config) -> u32 {
+    BLOCKS * turns(c)
+}
 
 /// Slots of A as pairs.
 pub(super) const TOKEN_STAGES: u32 = 2;
@@ -46,6 +59,12 @@ pub(super) fn panel_extents(c: &Config, coded: bool) -> [u32; 2] {
     [rows, 2 * scale_words(c.tile_n) + tokens]
 }
 
+/// Rows of a slot of A as pairs, for each panel: for each block of K and eight
+/// tokens what lanes take, eight numbers at a time.
+fn rows_of_pairs(c: &Config) -> u32 {
+    BLOCKS * c.tile_m / 4
+}
+
 /// A panel of a slot: bytes and scales.
 type Panel = (TileRef<u8>, TileRef<u32>);
 
@@ -54,24 +73,26 @@ pub(super) fn roles<T: Decoded>(k: Builder, line: &Line<'_, T>) {
     let c = line.config;
     let slots = k.ring("slots", c.stages, |s| {
         let [rows, words] = panel_extents(c, line.course.coded);
-        (s.tile(PANELS * rows, PANEL), s.vector(PANELS * words))
+        (s.tile(panels(c) * rows, PANEL), s.vector(panels(c) * words))
     });
     let slots = slots.shared();
-    // For each panel, block of K and eight tokens: what lanes take at a time.
+
     let x = k.ring("x", TOKEN_STAGES, |s| {
-        s.plain::<T>(PANELS * BLOCKS * c.tile_m / 4, 256)
+        s.plain::<T>(panels(c) * rows_of_pairs(c), 256)
     });
     let x = x.by_threads();
-    // For each block of K and 32 outputs, as a warpgroup's tile lies in lanes.
+    // For each part of the sums and 32 outputs, as a warpgroup's tile lies in lanes.
     let (halves, rows) = (c.tile_n / OUTPUTS, c.tile_m / 8);
-    let parts = k.ring("parts", 1, |s| s.plain::<f32>(BLOCKS * halves * rows, 512));
-    let parts = parts.by_threads();
-    let multiply = k.role("multiply").warps(BLOCKS * c.tile_n / EACH);
+    let handed = k.ring("parts", 1, |s| {
+        s.plain::<f32>(parts(c) * halves * rows, 512)
+    });
+    let handed = handed.by_threads();
+    let multiply = k.role("multiply").warps(4 * c.consumers);
     multiply.body(|| {
         let warp = Warp::new(line);
         line.each(|seat| {
             let sums = warp.sums(slots, x, seat);
-            let slot = parts.acquire();
+            let slot = handed.acquire();
             warp.hand(&sums, &slot.tiles());
             slot.commit();
         });
@@ -84,15 +105,15 @@ pub(super) fn roles<T: Decoded>(k: Builder, line: &Line<'_, T>) {
     k.role("finish").warpgroups(1).body(|| {
         wait_prerequisites();
         line.each(|seat| {
-            let slot = parts.wait();
+            let slot = handed.wait();
             let zeros = Frag::zeros(2 * OUTPUTS, c.tile_m);
-            let part = |block: u32, half: u32| {
-                let first = (block * halves + half) * rows;
+            let part = |i: u32, half: u32| {
+                let first = (i * halves + half) * rows;
                 zeros.load_lanes(&slot.slice(first..first + rows, 0..512))
             };
             let sums = (0..halves).map(|half| {
                 let first = part(0, half);
-                (1..BLOCKS).fold(first, |sums, i| sums.zip(&part(i, half), |x, y| x + y))
+                (1..parts(c)).fold(first, |sums, i| sums.zip(&part(i, half), |x, y| x + y))
             });
             let sums: Vec<_> = sums.collect();
             slot.release();
@@ -107,8 +128,9 @@ pub(super) fn roles<T: Decoded>(k: Builder, line: &Line<'_, T>) {
                 let first = line.first();
                 steps(line.rounds).each(|round| {
                     let slot = slots.acquire();
-                    for panel in 0..PANELS {
-                        fill(line, &slot, panel, seat, first + round * PANELS + panel);
+                    for panel in 0..panels(c) {
+                        let number = first + round * panels(c) + panel;
+                        fill(line, &slot, panel, seat, number);
                     }
                     slot.commit();
                 });
@@ -152,6 +174,8 @@ struct Warp<'a, T: Decoded> {
     line: &'a Line<'a, T>,
     /// The first of the tile's outputs that are its lane's.
     output: Reg<u32>,
+    /// Which part of the sums is its own.
+    part: Reg<u32>,
     /// Where the codes of its two outputs are, of the gate.
     codes: [Spot; 2],
     decoder: Decoder<'a, T>,
@@ -160,12 +184,14 @@ struct Warp<'a, T: Decoded> {
 impl<'a, T: Decoded> Warp<'a, T> {
     #[track_caller]
     fn new(line: &'a Line<'a, T>) -> Self {
-        let (warp, lane) = (warp_in_role(), lane_id());
-        let decoder = Decoder::new(line, warp & (BLOCKS - 1));
-        let output = (warp >> BLOCKS.ilog2()) * EACH + (lane >> 2u32) * 2u32;
+        let (c, warp) = (line.config, warp_in_role());
+        let turn = (warp >> BLOCKS.ilog2()) & (turns(c) - 1);
+        let decoder = Decoder::new(line, warp & (BLOCKS - 1), turn, panels(c) / turns(c));
+        let output = (warp >> parts(c).ilog2()) * EACH + (lane_id() >> 2u32) * 2u32;
         Self {
             line,
             output,
+            part: warp & (parts(c) - 1),
             codes: [0, 1].map(|i| decoder.codes(output + i)),
             decoder,
         }
@@ -176,19 +202,20 @@ impl<'a, T: Decoded> Warp<'a, T> {
     fn sums(&self, slots: Ring<Coded>, x: Ring<Tile<T>>, seat: Seat) -> Sums {
         let (c, decoder) = (self.line.config, &self.decoder);
         let places = [0, 1].map(|i| decoder.scales(self.output + i, seat.n * c.tile_n));
-        let number = self.line.first();
+        let first = self.line.first();
         let zeros = vec![[0.0f32.reg(); 4]; 2 * (c.tile_m / 8) as usize];
         steps(self.line.rounds).fold(zeros, |round, sums| {
             let slot = slots.wait();
-            let panels = (0..PANELS).map(|i| {
+            let taken = (0..decoder.panels).map(|i| {
                 let panel = decoder.panel(slot.tiles(), i);
                 [0, 1].map(|i| self.weights(panel, self.codes[i], places[i]))
             });
-            let panels: Vec<_> = panels.collect();
+            let taken: Vec<_> = taken.collect();
             slot.release();
             let slot = x.wait();
-            let sums = (0..).zip(panels).fold(sums, |sums, (i, [first, second])| {
-                let number = number + round * PANELS + i;
+            let number = decoder.number(first, round);
+            let sums = (0..).zip(taken).fold(sums, |sums, (i, [first, second])| {
+                let number = number + i;
                 let first = first.map(|x| decoder.pairs(x, number));
                 // Tokens come while the second output is decoded.
                 let tokens = decoder.handed(slot.tiles(), i);
@@ -220,7 +247,7 @@ impl<'a, T: Decoded> Warp<'a, T> {
         let (halves, rows) = (c.tile_n / OUTPUTS, c.tile_m / 8);
         for (i, sums) in (0u32..).zip(sums.chunks(rows as usize)) {
             let output = self.output + i;
-            let half = self.decoder.block * halves + (output >> OUTPUTS.ilog2());
+            let half = self.part * halves + (output >> OUTPUTS.ilog2());
             // Each four lanes of a warpgroup have one of 32.
             let thread = (output & (OUTPUTS - 1)) * 4u32 + (lane_id() & 3u32);
             for (j, &four) in (0u32..).zip(sums) {
@@ -242,7 +269,8 @@ struct Widen<'a, T: Decoded> {
 impl<'a, T: Decoded> Widen<'a, T> {
     #[track_caller]
     fn new(line: &'a Line<'a, T>) -> Self {
-        let decoder = Decoder::new(line, warp_in_role());
+        let all = panels(line.config);
+        let decoder = Decoder::new(line, warp_in_role(), 0u32.reg(), all);
         let row = lane_id() >> 2u32;
         let tokens = match line.tokens {
             Tokens::Coded(_) => vec![decoder.codes(row)],
@@ -270,19 +298,19 @@ impl<'a, T: Decoded> Widen<'a, T> {
         let first = self.line.first();
         steps(self.line.rounds).each(|round| {
             let slot = slots.wait();
-            let panels = (0..PANELS).map(|i| {
+            let taken = (0..decoder.panels).map(|i| {
                 let panel = decoder.panel(slot.tiles(), i);
                 let tokens = (0..).zip(&places);
                 tokens
                     .map(|(i, &place)| self.token(panel, i, place))
                     .collect()
             });
-            let panels: Vec<Vec<_>> = panels.collect();
+            let taken: Vec<Vec<_>> = taken.collect();
             slot.release();
             let slot = x.acquire();
-            for (i, tokens) in (0..).zip(panels) {
-                let number = first + round * PANELS + i;
-                let tokens = tokens.into_iter().map(|x| decoder.pairs(x, number));
+            let number = decoder.number(first, round);
+            for (i, tokens) in (0..).zip(taken) {
+                let tokens = tokens.into_iter().map(|x| decoder.pairs(x, number + i));
                 decoder.hand(tokens, slot.tiles(), i);
             }
             slot.commit();
@@ -308,38 +336,61 @@ impl<'a, T: Decoded> Widen<'a, T> {
     }
 }
 
-/// Where a warp's block of 64 of K is, and what becomes of it.
+/// Where a warp's blocks of 64 of K are, and what becomes of them.
 struct Decoder<'a, T: Decoded> {
     line: &'a Line<'a, T>,
+    /// Its block of a panel.
     block: Reg<u32>,
+    /// Its first panel of a slot, and how many it has.
+    first: Reg<u32>,
+    panels: u32,
     /// Picks the scale of the lane's group of 16 of four.
     pick: Reg<u32>,
-    /// Where a slot of A has its pairs of the first eight tokens.
+    /// Where a slot of A has its pairs of the first eight tokens of its first panel.
     place: [Reg<u32>; 2],
 }
 
 impl<'a, T: Decoded> Decoder<'a, T> {
     #[track_caller]
-    fn new(line: &'a Line<'a, T>, block: Reg<u32>) -> Self {
+    fn new(line: &'a Line<'a, T>, block: Reg<u32>, turn: Reg<u32>, panels: u32) -> Self {
+        let c = line.config;
+        let first = turn * panels;
+        let row = first * rows_of_pairs(c) + block * (c.tile_m / 4);
         Self {
             line,
             block,
+            first,
+            panels,
             pick: selector(lane_id() & 3u32),
-            place: [block * (line.config.tile_m / 4), lane_id() * 8u32],
+            place: [row, lane_id() * 8u32],
         }
+    }
+
+    /// The number along K of its first panel of a round.
+    #[track_caller]
+    fn number(&self, first: Reg<u32>, round: Reg<u32>) -> Reg<u32> {
+        first + round * panels(self.line.config) + self.first
+    }
+
+    /// What its first panel of a slot lies behind the slot's first: bytes, and words of scales.
+    #[track_caller]
+    fn behind(&self) -> [Reg<u32>; 2] {
+        let [rows, words] = panel_extents(self.line.config, self.line.course.coded);
+        [self.first * (rows * PANEL), self.first * words]
     }
 
     /// Where the lane's codes of a row are.
     #[track_caller]
     fn codes(&self, row: Reg<u32>) -> Spot {
         let byte = self.block * (BLOCK / 2) + (lane_id() & 3u32) * 8u32;
-        Spot::new(Swizzle::B128, row, byte)
+        Spot::new(Swizzle::B128, row, byte).plus(self.behind()[0])
     }
 
     /// Where the scales are of a row of a tile, which starts with the other.
     #[track_caller]
     fn scales(&self, row: Reg<u32>, first: Reg<u32>) -> Reg<u32> {
-        self.line.place_of_scale(first + row, first) + self.block * TILE_WORDS
+        let inside = self.line.place_of_scale(first + row, first);
+        inside + self.block * TILE_WORDS + self.behind()[1]
     }
 
     /// The numbers of what was taken of a row of a slot, in the order in which
@@ -357,7 +408,7 @@ impl<'a, T: Decoded> Decoder<'a, T> {
         std::array::from_fn(|i| halves[i / 4][i % 4])
     }
 
-    /// A panel of a slot.
+    /// What lies as its `i`th panel of a slot does, where that is the slot's `i`th.
     fn panel(&self, (bytes, scales): Panel, i: u32) -> Panel {
         let [rows, words] = panel_extents(self.line.config, self.line.course.coded);
         (
@@ -370,7 +421,7 @@ impl<'a, T: Decoded> Decoder<'a, T> {
     #[track_caller]
     fn hand(&self, tokens: impl Iterator<Item = Pairs<T::Pair>>, to: TileRef<T>, panel: u32) {
         let [row, col] = self.place;
-        let first = panel * BLOCKS * self.line.config.tile_m / 4;
+        let first = panel * rows_of_pairs(self.line.config);
         let halves = tokens.flat_map(|[a, b, c, d, e, f, g, h]| [[a, b, c, d], [e, f, g, h]]);
         for (i, half) in (first..).zip(halves) {
             to.store_as(row + i, col, half);
@@ -382,7 +433,7 @@ impl<'a, T: Decoded> Decoder<'a, T> {
     fn handed(&self, from: TileRef<T>, panel: u32) -> Vec<Pairs<T::Pair>> {
         let [row, col] = self.place;
         let m = self.line.config.tile_m;
-        let first = panel * BLOCKS * m / 4;
+        let first = panel * rows_of_pairs(self.line.config);
         let tokens = (0..m / 8).map(|i| {
             let half = |half: u32| from.load_as::<T::Pair, 4>(row + (first + 2 * i + half), col);
             let [[a, b, c, d], [e, f, g, h]] = [half(0), half(1)];
