@@ -45,10 +45,7 @@ fn shared_bytes(c: &Config, coded: bool) -> u32 {
         _ => 0,
     };
     let brought = match c.form {
-        Form::Warps => {
-            let x = warps::TOKEN_STAGES * warps::panels(c) * c.tile_m * line::WIDTH * 2;
-            (c.stages.saturating_mul(slot_bytes(c, coded))).saturating_add(x)
-        }
+        Form::Warps => c.stages.saturating_mul(slot_bytes(c, coded)),
         _ => {
             let feed = (tokens.saturating_mul(token_bytes(c)))
                 .saturating_add(weights.saturating_mul(code_bytes(c.tile_n)));
@@ -171,11 +168,12 @@ fn complete(
         ));
     }
     let outputs = match (c.form, line::takes_turns(&c)) {
-        // Fewer, where warps take panels of a slot in turn.
-        (Form::Warps, _) => match asked!(tile_n, warps::EACH * consumers) {
-            n if n == line::OUTPUTS && c.tile_k >= 2 * line::WIDTH => n,
-            _ => warps::EACH * consumers,
-        },
+        (Form::Warps, _) => {
+            line::OUTPUTS
+                * asked!(tile_n, line::OUTPUTS)
+                    .div_ceil(line::OUTPUTS)
+                    .clamp(1, 2)
+        }
         (_, false) => line::OUTPUTS * consumers,
         (_, true) => line::OUTPUTS,
     };
@@ -184,6 +182,15 @@ fn complete(
         return refuse(format!(
             "--tile-n of {consumers} consumers with --tile-k {} is {outputs} here, not {}",
             c.tile_k, c.tile_n
+        ));
+    }
+    if c.form == Form::Warps && !warps::fits(&c) {
+        return refuse(format!(
+            "{} warps with the same {} outputs share the blocks of 64 of K of a slot: --tile-k is at least {}, not {}",
+            warps::parts(&c),
+            line::OUTPUTS,
+            warps::parts(&c) * line::BLOCK,
+            c.tile_k
         ));
     }
     let most = most_tokens(&c);

@@ -1,10 +1,10 @@
-//! For few tokens: warps that decode weights and multiply, each for itself.
+//! For few tokens: warps that decode A and weights and multiply, each for itself.
 //!
-//! Where a tile has 16 tokens the tensor cores have little to do, and what binds
-//! is decoding: many warps do it, and one role for all of them that of A, so that
-//! no step comes before the line. A warp has 16 outputs, of both weights, and one
-//! of the four blocks of 64 of K of a slot; a role behind adds up what the warps
-//! of the same outputs have, and finishes the tile.
+//! Where a tile has 16 tokens the tensor cores have little to do, and A is so
+//! small that every warp may decode its part of it anew: so no step comes before
+//! the line, and one slot has all that a warp needs. Each has 32 outputs, of both
+//! weights, and blocks of 64 of K, which the warps of the same outputs share; a
+//! role behind adds up what these have, and finishes the tile.
 
 use super::decode::{Decoded, selector};
 use super::end::{End, finish};
@@ -15,41 +15,29 @@ use crate::gemm::walk::Seat;
 use warpline_ir::Swizzle;
 use warpline_ir::build::*;
 
-/// Outputs of a warp: two neighbours for each four lanes, so that the rows that
-/// lanes read at a time lie in different banks.
-pub(super) const EACH: u32 = 16;
+/// The rows of a warp's 32 outputs that are a lane's, from twice its place of
+/// eight on: rows that lanes read at a time then lie in different banks.
+const ROWS: [u32; 4] = [0, 1, 16, 17];
 
-/// Rows of 128 bytes that a panel has of A, for each token: of codes or of numbers.
-fn rows_of_token(coded: bool) -> u32 {
-    if coded { 1 } else { WIDTH * 2 / PANEL }
-}
-
-/// Sums of a warp: for each of a lane's two outputs and 8 tokens what `mma.sync`
-/// leaves in a lane, of the gate above the other weight.
-type Sums = Vec<[Reg<f32>; 4]>;
-
-/// A lane's 16 of K of a row, in the order in which they are decoded: pairs, of
-/// which `mma.sync` takes two at a time.
-type Pairs<T> = [Reg<T>; 8];
-
-/// Panels of a slot: what waiting for one costs is shared by all that it has.
+/// Panels of a slot.
 pub(super) fn panels(c: &Config) -> u32 {
     c.tile_k / WIDTH
 }
 
-/// Warps of the same outputs and the same block of panels, which take panels of
-/// a slot in turn.
-fn turns(c: &Config) -> u32 {
-    4 * c.consumers * EACH / (BLOCKS * c.tile_n)
-}
-
-/// Parts that sums are made of.
+/// Warps of the same outputs, each with a part of K and so of the sums.
 pub(super) fn parts(c: &Config) -> u32 {
-    BLOCKS * turns(c)
+    4 * c.consumers * OUTPUTS / c.tile_n
 }
 
-/// Slots of A as pairs.
-pub(super) const TOKEN_STAGES: u32 = 2;
+/// Panels of a slot of which a warp has a block.
+fn panels_each(c: &Config) -> u32 {
+    panels(c) * BLOCKS / parts(c)
+}
+
+/// Are slots so deep that every warp has its part of them?
+pub(super) fn fits(c: &Config) -> bool {
+    panels_each(c) > 0
+}
 
 /// Rows of bytes of a panel of a slot, and words of scales: of the gate, of the
 /// other weight, and of A.
@@ -59,14 +47,21 @@ pub(super) fn panel_extents(c: &Config, coded: bool) -> [u32; 2] {
     [rows, 2 * scale_words(c.tile_n) + tokens]
 }
 
-/// Rows of a slot of A as pairs, for each panel: for each block of K and eight
-/// tokens what lanes take, eight numbers at a time.
-fn rows_of_pairs(c: &Config) -> u32 {
-    BLOCKS * c.tile_m / 4
+/// Rows of 128 bytes that a panel has of A, for each token: of codes or of numbers.
+fn rows_of_token(coded: bool) -> u32 {
+    if coded { 1 } else { WIDTH * 2 / PANEL }
 }
 
 /// A panel of a slot: bytes and scales.
 type Panel = (TileRef<u8>, TileRef<u32>);
+
+/// A lane's 16 of K of a row, in the order in which they are decoded: pairs, of
+/// which `mma.sync` takes two at a time.
+type Pairs<T> = [Reg<T>; 8];
+
+/// Sums of a warp: for each of a lane's outputs and 8 tokens what `mma.sync`
+/// leaves in a lane, of the gate above the other weight.
+type Sums = Vec<[Reg<f32>; 4]>;
 
 /// Declares the roles.
 pub(super) fn roles<T: Decoded>(k: Builder, line: &Line<'_, T>) {
@@ -75,31 +70,20 @@ pub(super) fn roles<T: Decoded>(k: Builder, line: &Line<'_, T>) {
         let [rows, words] = panel_extents(c, line.course.coded);
         (s.tile(panels(c) * rows, PANEL), s.vector(panels(c) * words))
     });
-    let slots = slots.shared();
-
-    let x = k.ring("x", TOKEN_STAGES, |s| {
-        s.plain::<T>(panels(c) * rows_of_pairs(c), 256)
-    });
-    let x = x.by_threads();
     // For each part of the sums and 32 outputs, as a warpgroup's tile lies in lanes.
     let (halves, rows) = (c.tile_n / OUTPUTS, c.tile_m / 8);
     let handed = k.ring("parts", 1, |s| {
         s.plain::<f32>(parts(c) * halves * rows, 512)
     });
     let handed = handed.by_threads();
-    let multiply = k.role("multiply").warps(4 * c.consumers);
-    multiply.body(|| {
+    k.role("multiply").warps(4 * c.consumers).body(|| {
         let warp = Warp::new(line);
         line.each(|seat| {
-            let sums = warp.sums(slots, x, seat);
+            let sums = warp.sums(slots, seat);
             let slot = handed.acquire();
-            warp.hand(&sums, &slot.tiles());
+            warp.hand(&sums, slot.tiles());
             slot.commit();
         });
-    });
-    k.role("widen").warps(BLOCKS).body(|| {
-        let widen = Widen::new(line);
-        line.each(|seat| widen.tile(slots, x, seat));
     });
     let ends: Vec<_> = (0..halves).map(|i| End::declare(k, line, i)).collect();
     k.role("finish").warpgroups(1).body(|| {
@@ -176,55 +160,98 @@ struct Warp<'a, T: Decoded> {
     output: Reg<u32>,
     /// Which part of the sums is its own.
     part: Reg<u32>,
-    /// Where the codes of its two outputs are, of the gate.
-    codes: [Spot; 2],
-    decoder: Decoder<'a, T>,
+    /// Its block of a panel.
+    block: Reg<u32>,
+    /// Its first panel of a slot.
+    panel: Reg<u32>,
+    /// Where the gate's codes of each of its outputs are in its first panel.
+    codes: [Spot; 4],
+    /// Where its tokens are in its first panel, of those that it has: codes of 16
+    /// of K, or the first and the last eight numbers.
+    tokens: Vec<Spot>,
+    /// Picks the scale of the lane's group of 16 of four.
+    pick: Reg<u32>,
 }
 
 impl<'a, T: Decoded> Warp<'a, T> {
     #[track_caller]
     fn new(line: &'a Line<'a, T>) -> Self {
         let (c, warp) = (line.config, warp_in_role());
-        let turn = (warp >> BLOCKS.ilog2()) & (turns(c) - 1);
-        let decoder = Decoder::new(line, warp & (BLOCKS - 1), turn, panels(c) / turns(c));
-        let output = (warp >> parts(c).ilog2()) * EACH + (lane_id() >> 2u32) * 2u32;
+        let part = warp & (parts(c) - 1);
+        let (block, turn) = (part & (BLOCKS - 1), part >> BLOCKS.ilog2());
+        let panel = turn * panels_each(c);
+        let (row, group) = (lane_id() >> 2u32, lane_id() & 3u32);
+        let output = (warp >> parts(c).ilog2()) * OUTPUTS + row * 2u32;
+        let [rows, _] = panel_extents(c, line.course.coded);
+        let behind = panel * (rows * PANEL);
+        let spot = |row, byte| Spot::new(Swizzle::B128, row, byte).plus(behind);
+        let byte = block * (BLOCK / 2) + group * 8u32;
+        let tokens = match line.tokens {
+            Tokens::Coded(_) => vec![spot(row, byte)],
+            Tokens::Numbers(_) => {
+                let inside = block * (c.tile_m * PANEL);
+                let half = |i: u32| spot(row, group * 32u32 + 16 * i).plus(inside);
+                vec![half(0), half(1)]
+            }
+        };
         Self {
             line,
             output,
-            part: warp & (parts(c) - 1),
-            codes: [0, 1].map(|i| decoder.codes(output + i)),
-            decoder,
+            part,
+            block,
+            panel,
+            codes: ROWS.map(|i| spot(output + i, byte)),
+            tokens,
+            pick: selector(group),
         }
     }
 
     /// The sums of a tile.
     #[track_caller]
-    fn sums(&self, slots: Ring<Coded>, x: Ring<Tile<T>>, seat: Seat) -> Sums {
-        let (c, decoder) = (self.line.config, &self.decoder);
-        let places = [0, 1].map(|i| decoder.scales(self.output + i, seat.n * c.tile_n));
-        let first = self.line.first();
-        let zeros = vec![[0.0f32.reg(); 4]; 2 * (c.tile_m / 8) as usize];
+    fn sums(&self, slots: Ring<Coded>, seat: Seat) -> Sums {
+        let c = self.line.config;
+        let of_output = ROWS.map(|i| self.place(self.output + i, seat.n * c.tile_n));
+        let row = lane_id() >> 2u32;
+        let of_token = |i| self.place(row + 8 * i, seat.m * c.tile_m);
+        let of_token: Vec<_> = (0..c.tile_m / 8).map(of_token).collect();
+        let first = self.line.first() + self.panel;
+        let zeros = vec![[0.0f32.reg(); 4]; ROWS.len() * (c.tile_m / 8) as usize];
         steps(self.line.rounds).fold(zeros, |round, sums| {
             let slot = slots.wait();
-            let taken = (0..decoder.panels).map(|i| {
-                let panel = decoder.panel(slot.tiles(), i);
-                [0, 1].map(|i| self.weights(panel, self.codes[i], places[i]))
+            let taken = (0..panels_each(c)).map(|i| {
+                let panel = self.panel_of(slot.tiles(), i);
+                let output = |i: usize| self.weights(panel, self.codes[i], of_output[i]);
+                (self.tokens(panel, &of_token), [0, 1, 2, 3].map(output))
             });
             let taken: Vec<_> = taken.collect();
             slot.release();
-            let slot = x.wait();
-            let number = decoder.number(first, round);
-            let sums = (0..).zip(taken).fold(sums, |sums, (i, [first, second])| {
-                let number = number + i;
-                let first = first.map(|x| decoder.pairs(x, number));
-                // Tokens come while the second output is decoded.
-                let tokens = decoder.handed(slot.tiles(), i);
-                let second = second.map(|x| decoder.pairs(x, number));
-                multiply(sums, &[first, second], &tokens)
-            });
-            slot.release();
-            sums
+            let number = first + round * panels(c);
+            (0..).zip(taken).fold(sums, |sums, (i, (tokens, outputs))| {
+                let pairs = |taken| self.pairs(taken, number + i);
+                let tokens: Vec<_> = tokens.into_iter().map(pairs).collect();
+                let chunks = sums.chunks(tokens.len()).zip(outputs);
+                let sums = chunks.map(|(sums, both)| multiply(sums, both.map(pairs), &tokens));
+                sums.collect::<Vec<_>>().concat()
+            })
         })
+    }
+
+    /// What lies as its `i`th panel of a slot does, where that is the slot's `i`th.
+    fn panel_of(&self, (bytes, scales): Panel, i: u32) -> Panel {
+        let [rows, words] = panel_extents(self.line.config, self.line.course.coded);
+        (
+            bytes.slice(i * rows..(i + 1) * rows, 0..PANEL),
+            scales.slice(0..1, i * words..(i + 1) * words),
+        )
+    }
+
+    /// Where the scales are in its first panel of a row of a tile, which starts
+    /// with the other.
+    #[track_caller]
+    fn place(&self, row: Reg<u32>, first: Reg<u32>) -> Reg<u32> {
+        let [_, words] = panel_extents(self.line.config, self.line.course.coded);
+        let inside = self.line.place_of_scale(first + row, first);
+        inside + self.block * TILE_WORDS + self.panel * words
     }
 
     /// An output of both weights, as a panel has it.
@@ -233,167 +260,33 @@ impl<'a, T: Decoded> Warp<'a, T> {
         let n = self.line.config.tile_n;
         [0, 1].map(|i| {
             let rows = panel.0.slice(i * n..(i + 1) * n, 0..PANEL);
-            Taken::Codes(
-                rows.load_spot(spot),
-                scale(panel, i * scale_words(n), place),
-            )
+            let four = scale(panel, i * scale_words(n), place);
+            Taken::Codes(rows.load_spot(spot), four)
         })
     }
 
-    /// Leaves sums where the lanes of a warpgroup look for their part of 32 outputs.
+    /// A token of every eight, as a panel has it.
     #[track_caller]
-    fn hand(&self, sums: &Sums, to: &TileRef<f32>) {
+    fn tokens(&self, panel: Panel, places: &[Reg<u32>]) -> Vec<Taken<T::Pair>> {
         let c = self.line.config;
-        let (halves, rows) = (c.tile_n / OUTPUTS, c.tile_m / 8);
-        for (i, sums) in (0u32..).zip(sums.chunks(rows as usize)) {
-            let output = self.output + i;
-            let half = self.part * halves + (output >> OUTPUTS.ilog2());
-            // Each four lanes of a warpgroup have one of 32.
-            let thread = (output & (OUTPUTS - 1)) * 4u32 + (lane_id() & 3u32);
-            for (j, &four) in (0u32..).zip(sums) {
-                to.store_vec(half * rows + j, thread * 4u32, four);
+        let taken = (0..).zip(places).map(|(i, &place)| {
+            let row = 2 * c.tile_n + 8 * i;
+            let rows = panel.0.slice(row..row + 8, 0..PANEL);
+            match self.tokens[..] {
+                [spot] => {
+                    let four = scale(panel, 2 * scale_words(c.tile_n), place);
+                    Taken::Codes(rows.load_spot(spot), four)
+                }
+                _ => {
+                    let eights = self.tokens.iter().map(|&spot| rows.load_spot(spot));
+                    Taken::Numbers(eights.collect())
+                }
             }
-        }
-    }
-}
-
-/// What is a warp's own of A.
-struct Widen<'a, T: Decoded> {
-    line: &'a Line<'a, T>,
-    /// Where its tokens are, of those that a slot has: codes of 16 of K, or the
-    /// first and the last eight numbers.
-    tokens: Vec<Spot>,
-    decoder: Decoder<'a, T>,
-}
-
-impl<'a, T: Decoded> Widen<'a, T> {
-    #[track_caller]
-    fn new(line: &'a Line<'a, T>) -> Self {
-        let all = panels(line.config);
-        let decoder = Decoder::new(line, warp_in_role(), 0u32.reg(), all);
-        let row = lane_id() >> 2u32;
-        let tokens = match line.tokens {
-            Tokens::Coded(_) => vec![decoder.codes(row)],
-            Tokens::Numbers(_) => {
-                let panel = decoder.block * (line.config.tile_m * PANEL);
-                let byte = (lane_id() & 3u32) * 32u32;
-                let half = |i: u32| Spot::new(Swizzle::B128, row, byte + 16 * i).plus(panel);
-                vec![half(0), half(1)]
-            }
-        };
-        Self {
-            line,
-            tokens,
-            decoder,
-        }
-    }
-
-    /// Makes pairs of A for a tile.
-    #[track_caller]
-    fn tile(&self, slots: Ring<Coded>, x: Ring<Tile<T>>, seat: Seat) {
-        let (c, decoder) = (self.line.config, &self.decoder);
-        let row = lane_id() >> 2u32;
-        let place = |i| decoder.scales(row + 8 * i, seat.m * c.tile_m);
-        let places: Vec<_> = (0..c.tile_m / 8).map(place).collect();
-        let first = self.line.first();
-        steps(self.line.rounds).each(|round| {
-            let slot = slots.wait();
-            let taken = (0..decoder.panels).map(|i| {
-                let panel = decoder.panel(slot.tiles(), i);
-                let tokens = (0..).zip(&places);
-                tokens
-                    .map(|(i, &place)| self.token(panel, i, place))
-                    .collect()
-            });
-            let taken: Vec<Vec<_>> = taken.collect();
-            slot.release();
-            let slot = x.acquire();
-            let number = decoder.number(first, round);
-            for (i, tokens) in (0..).zip(taken) {
-                let tokens = tokens.into_iter().map(|x| decoder.pairs(x, number + i));
-                decoder.hand(tokens, slot.tiles(), i);
-            }
-            slot.commit();
         });
+        taken.collect()
     }
 
-    /// A token of the `i`th eight, as a panel has it.
-    #[track_caller]
-    fn token(&self, panel: Panel, i: u32, place: Reg<u32>) -> Taken<T::Pair> {
-        let c = self.line.config;
-        let row = 2 * c.tile_n + 8 * i;
-        let rows = panel.0.slice(row..row + 8, 0..PANEL);
-        match self.tokens[..] {
-            [spot] => {
-                let first = 2 * scale_words(c.tile_n);
-                Taken::Codes(rows.load_spot(spot), scale(panel, first, place))
-            }
-            _ => {
-                let eights = self.tokens.iter().map(|&spot| rows.load_spot(spot));
-                Taken::Numbers(eights.collect())
-            }
-        }
-    }
-}
-
-/// Where a warp's blocks of 64 of K are, and what becomes of them.
-struct Decoder<'a, T: Decoded> {
-    line: &'a Line<'a, T>,
-    /// Its block of a panel.
-    block: Reg<u32>,
-    /// Its first panel of a slot, and how many it has.
-    first: Reg<u32>,
-    panels: u32,
-    /// Picks the scale of the lane's group of 16 of four.
-    pick: Reg<u32>,
-    /// Where a slot of A has its pairs of the first eight tokens of its first panel.
-    place: [Reg<u32>; 2],
-}
-
-impl<'a, T: Decoded> Decoder<'a, T> {
-    #[track_caller]
-    fn new(line: &'a Line<'a, T>, block: Reg<u32>, turn: Reg<u32>, panels: u32) -> Self {
-        let c = line.config;
-        let first = turn * panels;
-        let row = first * rows_of_pairs(c) + block * (c.tile_m / 4);
-        Self {
-            line,
-            block,
-            first,
-            panels,
-            pick: selector(lane_id() & 3u32),
-            place: [row, lane_id() * 8u32],
-        }
-    }
-
-    /// The number along K of its first panel of a round.
-    #[track_caller]
-    fn number(&self, first: Reg<u32>, round: Reg<u32>) -> Reg<u32> {
-        first + round * panels(self.line.config) + self.first
-    }
-
-    /// What its first panel of a slot lies behind the slot's first: bytes, and words of scales.
-    #[track_caller]
-    fn behind(&self) -> [Reg<u32>; 2] {
-        let [rows, words] = panel_extents(self.line.config, self.line.course.coded);
-        [self.first * (rows * PANEL), self.first * words]
-    }
-
-    /// Where the lane's codes of a row are.
-    #[track_caller]
-    fn codes(&self, row: Reg<u32>) -> Spot {
-        let byte = self.block * (BLOCK / 2) + (lane_id() & 3u32) * 8u32;
-        Spot::new(Swizzle::B128, row, byte).plus(self.behind()[0])
-    }
-
-    /// Where the scales are of a row of a tile, which starts with the other.
-    #[track_caller]
-    fn scales(&self, row: Reg<u32>, first: Reg<u32>) -> Reg<u32> {
-        let inside = self.line.place_of_scale(first + row, first);
-        inside + self.block * TILE_WORDS + self.behind()[1]
-    }
-
-    /// The numbers of what was taken of a row of a slot, in the order in which
+    /// The numbers of what was taken of a row of a panel, in the order in which
     /// they are decoded.
     #[track_caller]
     fn pairs(&self, taken: Taken<T::Pair>, number: Reg<u32>) -> Pairs<T::Pair> {
@@ -408,38 +301,20 @@ impl<'a, T: Decoded> Decoder<'a, T> {
         std::array::from_fn(|i| halves[i / 4][i % 4])
     }
 
-    /// What lies as its `i`th panel of a slot does, where that is the slot's `i`th.
-    fn panel(&self, (bytes, scales): Panel, i: u32) -> Panel {
-        let [rows, words] = panel_extents(self.line.config, self.line.course.coded);
-        (
-            bytes.slice(i * rows..(i + 1) * rows, 0..PANEL),
-            scales.slice(0..1, i * words..(i + 1) * words),
-        )
-    }
-
-    /// Leaves the pairs of a panel's tokens for the warps that multiply.
+    /// Leaves sums where the lanes of a warpgroup look for their part of 32 outputs.
     #[track_caller]
-    fn hand(&self, tokens: impl Iterator<Item = Pairs<T::Pair>>, to: TileRef<T>, panel: u32) {
-        let [row, col] = self.place;
-        let first = panel * rows_of_pairs(self.line.config);
-        let halves = tokens.flat_map(|[a, b, c, d, e, f, g, h]| [[a, b, c, d], [e, f, g, h]]);
-        for (i, half) in (first..).zip(halves) {
-            to.store_as(row + i, col, half);
+    fn hand(&self, sums: &Sums, to: TileRef<f32>) {
+        let c = self.line.config;
+        let (halves, rows) = (c.tile_n / OUTPUTS, c.tile_m / 8);
+        for (i, sums) in ROWS.into_iter().zip(sums.chunks(rows as usize)) {
+            let output = self.output + i;
+            let half = self.part * halves + (output >> OUTPUTS.ilog2());
+            // Each four lanes of a warpgroup have one of 32.
+            let thread = (output & (OUTPUTS - 1)) * 4u32 + (lane_id() & 3u32);
+            for (j, &four) in (0u32..).zip(sums) {
+                to.store_vec(half * rows + j, thread * 4u32, four);
+            }
         }
-    }
-
-    /// What was left of a panel's tokens.
-    #[track_caller]
-    fn handed(&self, from: TileRef<T>, panel: u32) -> Vec<Pairs<T::Pair>> {
-        let [row, col] = self.place;
-        let m = self.line.config.tile_m;
-        let first = panel * rows_of_pairs(self.line.config);
-        let tokens = (0..m / 8).map(|i| {
-            let half = |half: u32| from.load_as::<T::Pair, 4>(row + (first + 2 * i + half), col);
-            let [[a, b, c, d], [e, f, g, h]] = [half(0), half(1)];
-            [a, b, c, d, e, f, g, h]
-        });
-        tokens.collect()
     }
 }
 
@@ -472,21 +347,18 @@ fn in_order<T: MatrixWord>(eight: [Reg<T>; 4]) -> [Reg<T>; 4] {
     .map(|(x, y, two)| prmt(x, y, two).bitcast())
 }
 
-/// Adds the products of a lane's outputs with its tokens.
+/// Adds the products of an output with tokens.
 #[track_caller]
 fn multiply<T: Mixes<T>>(
-    mut sums: Sums,
-    outputs: &[[Pairs<T>; 2]; 2],
+    sums: &[[Reg<f32>; 4]],
+    [gate, up]: [Pairs<T>; 2],
     tokens: &[Pairs<T>],
 ) -> Sums {
-    for i in (0..8).step_by(2) {
-        for (output, [gate, up]) in outputs.iter().enumerate() {
+    let added = sums.iter().zip(tokens).map(|(&sums, x)| {
+        (0..8).step_by(2).fold(sums, |sums, i| {
             let weights = [gate[i], up[i], gate[i + 1], up[i + 1]];
-            for (j, token) in tokens.iter().enumerate() {
-                let at = output * tokens.len() + j;
-                sums[at] = mma_sync(sums[at], weights, [token[i], token[i + 1]]);
-            }
-        }
-    }
-    sums
+            mma_sync(sums, weights, [x[i], x[i + 1]])
+        })
+    });
+    added.collect()
 }
