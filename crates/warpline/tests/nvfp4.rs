@@ -11,11 +11,12 @@ const ONE: u8 = 2;
 const SCALE: u8 = 0x38;
 
 /// Every way in which weights are decoded: consumers, and elements of K.
-const FORMS: [(Form, u32, u32); 4] = [
+const FORMS: [(Form, u32, u32); 5] = [
     (Form::Cooperative, 1, 64),
     (Form::Cooperative, 2, 128),
     (Form::Cooperative, 2, 256),
     (Form::Dequantiser, 2, 64),
+    (Form::Warps, 2, 512),
 ];
 
 /// Codes of rows of 32, by row and place, packed.

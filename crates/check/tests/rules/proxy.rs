@@ -101,3 +101,39 @@ fn another_buffer_needs_none() {
     });
     assert_eq!(breaches(&k), []);
 }
+
+/// A ring of which its author says that only threads touch it; what fills it.
+fn by_threads(copied: bool) -> Kernel {
+    kernel(|k| {
+        let (data, out) = (k.pointer::<u32>("data"), k.pointer::<u32>("out"));
+        let ring = k.ring("numbers", 2, |s| s.vector::<u32>(32)).by_threads();
+        k.role("make").warps(1).body(|| {
+            steps(8u32).each(|i| match copied {
+                true => elect_lane(|| {
+                    let slot = ring.acquire();
+                    slot.load_bytes(slot.tiles(), data.address(i * 32u32), 128u32);
+                    slot.commit();
+                }),
+                false => {
+                    let slot = ring.acquire();
+                    slot.store(0u32, lane_id(), i);
+                    slot.commit();
+                }
+            });
+        });
+        k.role("store").warps(1).body(|| {
+            steps(8u32).each(|i| {
+                let slot = ring.wait();
+                out.store(i * 32u32 + lane_id(), slot.load(0u32, lane_id()));
+                slot.release();
+            });
+        });
+    })
+}
+
+#[test]
+fn a_ring_of_threads_needs_no_proxy_fence_and_is_none_where_copies_fill_it() {
+    assert_eq!(breaches(&by_threads(false)), []);
+    let rules: Vec<_> = breaches(&by_threads(true)).iter().map(|b| b.0).collect();
+    assert_eq!(rules, ["R5.read"]);
+}

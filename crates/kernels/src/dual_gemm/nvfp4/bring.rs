@@ -1,7 +1,7 @@
 //! The role that brings codes and scales of the weights, and A.
 
 use super::decode::Decoded;
-use super::line::{BLOCK, BLOCKS, Coded, Line, PANEL, Tokens, WIDTH, depth, scale_words};
+use super::line::{BLOCK, BLOCKS, Coded, Line, PANEL, Tokens, WIDTH, depth, slot_words};
 use crate::gemm::forms;
 use crate::gemm::walk::Seat;
 use warpline_ir::build::*;
@@ -56,47 +56,45 @@ impl<T: Decoded> Line<'_, T> {
     fn load_weights(&self, seat: Seat, round: Reg<u32>) {
         for (i, feed) in (0..).zip(&self.feeds) {
             let slot = feed.weights.acquire();
-            self.fill_weights(&slot, [0, 0], seat, self.number(round, i));
+            self.fill_codes(&slot, 0, seat, self.number(round, i));
+            self.fill_scales(&slot, seat, self.number(round, i));
             slot.commit();
         }
     }
 
-    /// Fills a slot, from a row and a word of scales on, with the weights of a
-    /// place along K.
+    /// Fills a slot, from a row on, with the weights' codes of a place along K.
     #[track_caller]
-    pub(super) fn fill_weights(
+    pub(super) fn fill_codes(
         &self,
         slot: &Slot<Coded, Filling>,
-        [row, word]: [u32; 2],
+        row: u32,
         seat: Seat,
         number: Reg<u32>,
     ) {
-        let c = self.config;
-        let first = seat.n * c.tile_n;
-        let forget = c.hints.then_some(CacheHint::EvictFirst);
-        for (i, maps) in (0..).zip(self.weights) {
-            let to = [row + i * c.tile_n, word + i * scale_words(c.tile_n)];
-            self.fill(slot, to, maps, c.tile_n, [first, number], forget);
+        let n = self.config.tile_n;
+        for (i, [codes, _]) in (0..).zip(self.weights) {
+            let row = row + i * n;
+            let to = slot.0.slice(row..row + n, 0..PANEL);
+            slot.load_with(codes, to, [number * PANEL, seat.n * n], None, self.forget());
         }
     }
 
-    /// Fills rows of a slot, and scales from a word on, with codes and scales of
-    /// rows of a tensor and a place along K.
+    /// Fills the first words of a slot's scales with the weights' from a place
+    /// along K on.
     #[track_caller]
-    pub(super) fn fill(
-        &self,
-        slot: &Slot<Coded, Filling>,
-        [row, word]: [u32; 2],
-        [codes, scales]: [Map; 2],
-        rows: u32,
-        [first, number]: [Reg<u32>; 2],
-        hint: Option<CacheHint>,
-    ) {
-        let to = slot.0.slice(row..row + rows, 0..PANEL);
-        slot.load_with(codes, to, [number * PANEL, first], None, hint);
-        let to = slot.1.slice(0..1, word..word + scale_words(rows));
-        let at = [0u32.reg(), number * BLOCKS, first >> 7u32];
-        slot.load_with(scales, to, at, None, hint);
+    pub(super) fn fill_scales(&self, slot: &Slot<Coded, Filling>, seat: Seat, number: Reg<u32>) {
+        let n = self.config.tile_n;
+        let words = slot_words(self.config, n);
+        for (i, [_, scales]) in (0..).zip(self.weights) {
+            let to = slot.1.slice(0..1, i * words..(i + 1) * words);
+            let at = [0u32.reg(), number * BLOCKS, (seat.n * n) >> 7u32];
+            slot.load_with(scales, to, at, None, self.forget());
+        }
+    }
+
+    /// Weights are read once.
+    fn forget(&self) -> Option<CacheHint> {
+        self.config.hints.then_some(CacheHint::EvictFirst)
     }
 
     /// Brings a round of A.

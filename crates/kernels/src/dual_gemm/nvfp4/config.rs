@@ -19,8 +19,8 @@ fn code_bytes(rows: u32) -> u32 {
 
 /// Bytes of a slot of the form of warps, of weights and A.
 fn slot_bytes(c: &Config, coded: bool) -> u32 {
-    let [rows, words] = warps::panel_extents(c, coded);
-    warps::panels(c) * (rows * line::PANEL + words * 4)
+    let words = warps::words_of_scales(c, coded);
+    warps::panels(c) * warps::rows_of_panel(c, coded) * line::PANEL + words * 4
 }
 
 /// Bytes of shared memory: rings, staging tiles, barriers and what alignment may cost.
@@ -168,12 +168,10 @@ fn complete(
         ));
     }
     let outputs = match (c.form, line::takes_turns(&c)) {
-        (Form::Warps, _) => {
-            line::OUTPUTS
-                * asked!(tile_n, line::OUTPUTS)
-                    .div_ceil(line::OUTPUTS)
-                    .clamp(1, 2)
-        }
+        (Form::Warps, _) => match asked!(tile_n, line::OUTPUTS) {
+            64 => 64,
+            _ => line::OUTPUTS,
+        },
         (_, false) => line::OUTPUTS * consumers,
         (_, true) => line::OUTPUTS,
     };
@@ -295,8 +293,8 @@ const WARPGROUPS: [(Form, u32, u32); 9] = [
 
 /// The same where each warp multiplies for itself.
 const WARPS: [(Form, u32, u32); 2] = [
-    (Form::Warps, 4, 2 * line::WIDTH),
     (Form::Warps, 2, 2 * line::WIDTH),
+    (Form::Warps, 4, 4 * line::WIDTH),
 ];
 
 /// Every config worth a try, with the caller's choices in it.
@@ -352,11 +350,16 @@ mod micros {
     pub(super) const HANDED: [f64; 2] = [1.5, 0.004];
     /// Sums handed between consumers of a CTA.
     pub(super) const PART: f64 = 0.6;
+    /// 256 of K of 32 outputs where each warp multiplies for itself, and what a
+    /// token adds.
+    pub(super) const PANEL: [f64; 2] = [0.14, 0.0134];
+    /// The launch and the first slots where no step comes before.
+    pub(super) const ALONE: f64 = 4.8;
 }
 
-/// Seconds that a config may take: decoding, products or bytes, whichever is
-/// longest in a slot of weights, in waves of tiles.
-pub(crate) fn estimate(p: &Problem, c: &Config, target: &Target) -> Option<f64> {
+/// Microseconds of the sums of a tile: decoding, products or bytes, whichever is
+/// longest in a slot of weights.
+fn sums(p: &Problem, c: &Config) -> f64 {
     let (consumers, tokens) = (f64::from(c.consumers), f64::from(c.tile_m));
     // A slot of each feed, in which every consumer has as many blocks as a slot has.
     let blocks = f64::from(line::BLOCKS);
@@ -373,13 +376,32 @@ pub(crate) fn estimate(p: &Problem, c: &Config, target: &Target) -> Option<f64> 
     let brought = feeds * (x + f64::from(code_bytes(c.tile_n))) * micros::BYTE;
     let latency = micros::LATENCY / f64::from(line::weight_stages(c) - 1);
     let round = products.max(decoding).max(alone).max(brought).max(latency);
-    let rounds = f64::from(line::rounds(p.k, c));
+    f64::from(line::rounds(p.k, c)) * round + (feeds - 1.0) * micros::PART
+}
+
+/// The same where each warp multiplies for itself.
+fn sums_of_warps(p: &Problem, c: &Config) -> f64 {
+    let [panel, token] = micros::PANEL;
+    let panels = f64::from(line::rounds(p.k, c) * line::feeds(c));
+    let outputs = f64::from(c.tile_n / line::OUTPUTS);
+    panels * outputs * (panel + token * f64::from(c.tile_m))
+}
+
+/// Seconds that a config may take, in waves of tiles.
+pub(crate) fn estimate(p: &Problem, c: &Config, target: &Target) -> Option<f64> {
+    let tokens = f64::from(c.tile_m);
+    let (begin, sums) = match c.form {
+        Form::Warps => (micros::ALONE, sums_of_warps(p, c)),
+        _ => (micros::BEGIN, sums(p, c)),
+    };
     let end = micros::END[0] + micros::END[1] * tokens;
     let handed = match c.split_k {
         1 => 0.0,
-        n => f64::from(n.ilog2()) * (micros::HANDED[0] + micros::HANDED[1] * tokens * consumers),
+        n => {
+            let each = tokens * f64::from(c.consumers);
+            f64::from(n.ilog2()) * (micros::HANDED[0] + micros::HANDED[1] * each)
+        }
     };
-    let parts = (feeds - 1.0) * micros::PART;
     let [tall, wide] = c.tiles(&widened(p));
     // Of clusters of four not all that would fit run at a time.
     let clusters = match c.split_k {
@@ -388,7 +410,7 @@ pub(crate) fn estimate(p: &Problem, c: &Config, target: &Target) -> Option<f64> 
     };
     let clusters = clusters.min(c.ctas / c.split_k).max(1);
     let waves = ((tall * wide) as f64 / f64::from(clusters)).ceil();
-    let busy = micros::BEGIN + waves * (rounds * round + end + handed + parts);
+    let busy = begin + waves * (sums + end + handed);
     let memory = super::cost(p).bytes / 3.6e12;
     Some((busy * 1e-6).max(memory))
 }

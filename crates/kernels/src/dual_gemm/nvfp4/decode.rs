@@ -35,7 +35,8 @@ impl Decoded for f16 {
             })
         };
         let even = bytes(signs << 4u32, codes << 1u32);
-        let odd = bytes(signs, codes >> 3u32);
+        // By 3 to the right: multipliers have time, and the pipe of shifts has not.
+        let odd = bytes(signs, codes.mul_hi(1u32 << 29));
         [(even, 0x2404), (odd, 0x2404), (even, 0x3414), (odd, 0x3414)]
             .map(|(four, two)| prmt(four, 0u32, two as u32).bitcast::<F16x2>() * scale)
     }

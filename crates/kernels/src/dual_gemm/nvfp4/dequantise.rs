@@ -2,7 +2,7 @@
 //! codes, from one ring to a second one, and consumers multiply from there.
 
 use super::decode::{Decoded, selector};
-use super::line::{BLOCK, BLOCKS, Line, OUTPUTS, PANEL, scale_words};
+use super::line::{BLOCK, BLOCKS, Line, OUTPUTS, PANEL, slot_words};
 use super::scales::TILE_WORDS;
 use crate::gemm::walk::Seat;
 use crate::gemm::{Config, forms};
@@ -137,7 +137,7 @@ impl Row {
     #[track_caller]
     fn place<T: Decoded>(&self, line: &Line<'_, T>, seat: Seat) -> Reg<u32> {
         let first = seat.n * line.config.tile_n;
-        let of_weight = scale_words(line.config.tile_n);
+        let of_weight = slot_words(line.config, line.config.tile_n);
         let place = line.place_of_scale(first + self.own, first);
         place + select(self.is_up, of_weight, 0u32)
     }

@@ -118,9 +118,17 @@ pub(super) fn bands(rows: u32) -> u32 {
     (128 - step + rows).div_ceil(128)
 }
 
+/// Panels of codes of a slot.
+fn panels(c: &Config) -> u32 {
+    match c.form {
+        Form::Warps => warps::panels(c),
+        _ => 1,
+    }
+}
+
 /// Words of a slot of scales for so many rows.
-pub(super) fn scale_words(rows: u32) -> u32 {
-    bands(rows) * BLOCKS * TILE_WORDS
+pub(super) fn slot_words(c: &Config, rows: u32) -> u32 {
+    bands(rows) * panels(c) * BLOCKS * TILE_WORDS
 }
 
 /// Tokens that each of the CTAs that split a tile's sums finishes.
@@ -152,8 +160,9 @@ pub(super) fn map_of_codes(rows: u32) -> TensorMapDecl {
 }
 
 /// The map of the scales of so many rows in blocks.
-pub(super) fn map_of_scales(rows: u32) -> TensorMapDecl {
-    TensorMapDecl::tiled(DType::U32, [TILE_WORDS, BLOCKS, bands(rows)])
+pub(super) fn map_of_scales(c: &Config, rows: u32) -> TensorMapDecl {
+    let blocks = panels(c) * BLOCKS;
+    TensorMapDecl::tiled(DType::U32, [TILE_WORDS, blocks, bands(rows)])
 }
 
 /// The map of A as numbers, or of the bytes of these.
@@ -262,7 +271,7 @@ impl<'a, T: Decoded> Line<'a, T> {
         let groups = k.param::<u32>("groups").at_least(1);
         let rounds = k.param::<u32>("rounds").at_least(course.lead);
         let coded = |names: [&str; 2], rows| {
-            let decls = [map_of_codes(rows), map_of_scales(rows)];
+            let decls = [map_of_codes(rows), map_of_scales(c, rows)];
             [0, 1].map(|i| match k.tensor_map(names[i], decls[i].clone()) {
                 map if course.settled => map.settled(),
                 map => map,
@@ -282,7 +291,7 @@ impl<'a, T: Decoded> Line<'a, T> {
             };
             let x = k.ring(&name("x"), token_stages(c), |s| s.tile(c.tile_m, depth(c)));
             let weights = k.ring(&name("weights"), weight_stages(c), |s| {
-                let scales = s.vector(2 * scale_words(c.tile_n));
+                let scales = s.vector(2 * slot_words(c, c.tile_n));
                 (s.tile(2 * c.tile_n, PANEL), scales)
             });
             match takes_turns(c) {

@@ -487,7 +487,7 @@ fn args_of_line(p: &Problem, c: &Config) -> Vec<PlanArg> {
         let decl = line::map_of_codes(each);
         let across = [u64::from(p.k / 2), count];
         args.push(map(decl, codes, &across, &[row_bytes(p)]));
-        let decl = line::map_of_scales(each);
+        let decl = line::map_of_scales(c, each);
         let (extents, strides) = ([tile / 4, depth, count.div_ceil(128)], [tile, tile * depth]);
         args.push(map(decl, scales, &extents, &strides));
     }

@@ -2,7 +2,7 @@
 //! is in registers, and multiply.
 
 use super::decode::{Decoded, selector};
-use super::line::{BLOCK, BLOCKS, Feed, Line, OUTPUTS, PANEL, depth, scale_words};
+use super::line::{BLOCK, BLOCKS, Feed, Line, OUTPUTS, PANEL, depth, slot_words};
 use super::scales::TILE_WORDS;
 use crate::gemm::walk::Seat;
 use warpline_ir::Swizzle;
@@ -99,7 +99,7 @@ impl<T: Decoded> Part<'_, T> {
         let [gate, up] =
             [row, c.tile_n + row].map(|row| slot.0.slice(row..row + OUTPUTS, 0..PANEL));
         let codes = RegNibbles::beside(&self.lane.seat, &gate, &up);
-        let of_weight = scale_words(c.tile_n);
+        let of_weight = slot_words(c, c.tile_n);
         let blocks: Vec<_> = (0..)
             .zip(codes)
             .map(|(block, codes)| {

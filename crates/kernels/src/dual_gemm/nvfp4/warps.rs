@@ -8,7 +8,7 @@
 
 use super::decode::{Decoded, selector};
 use super::end::{End, finish};
-use super::line::{BLOCK, BLOCKS, Coded, Line, OUTPUTS, PANEL, Tokens, WIDTH, scale_words};
+use super::line::{BLOCK, BLOCKS, Coded, Line, OUTPUTS, PANEL, Tokens, WIDTH, slot_words};
 use super::scales::TILE_WORDS;
 use crate::gemm::Config;
 use crate::gemm::walk::Seat;
@@ -39,12 +39,15 @@ pub(super) fn fits(c: &Config) -> bool {
     panels_each(c) > 0
 }
 
-/// Rows of bytes of a panel of a slot, and words of scales: of the gate, of the
-/// other weight, and of A.
-pub(super) fn panel_extents(c: &Config, coded: bool) -> [u32; 2] {
-    let tokens = if coded { scale_words(c.tile_m) } else { 0 };
-    let rows = 2 * c.tile_n + rows_of_token(coded) * c.tile_m;
-    [rows, 2 * scale_words(c.tile_n) + tokens]
+/// Rows of bytes of a panel of a slot: of the gate, of the other weight, and of A.
+pub(super) fn rows_of_panel(c: &Config, coded: bool) -> u32 {
+    2 * c.tile_n + rows_of_token(coded) * c.tile_m
+}
+
+/// Words of scales of a slot, in the same order.
+pub(super) fn words_of_scales(c: &Config, coded: bool) -> u32 {
+    let tokens = if coded { slot_words(c, c.tile_m) } else { 0 };
+    2 * slot_words(c, c.tile_n) + tokens
 }
 
 /// Rows of 128 bytes that a panel has of A, for each token: of codes or of numbers.
@@ -67,8 +70,9 @@ type Sums = Vec<[Reg<f32>; 4]>;
 pub(super) fn roles<T: Decoded>(k: Builder, line: &Line<'_, T>) {
     let c = line.config;
     let slots = k.ring("slots", c.stages, |s| {
-        let [rows, words] = panel_extents(c, line.course.coded);
-        (s.tile(panels(c) * rows, PANEL), s.vector(panels(c) * words))
+        let rows = panels(c) * rows_of_panel(c, line.course.coded);
+        let words = words_of_scales(c, line.course.coded);
+        (s.tile(rows, PANEL), s.vector(words))
     });
     // For each part of the sums and 32 outputs, as a warpgroup's tile lies in lanes.
     let (halves, rows) = (c.tile_n / OUTPUTS, c.tile_m / 8);
@@ -112,10 +116,7 @@ pub(super) fn roles<T: Decoded>(k: Builder, line: &Line<'_, T>) {
                 let first = line.first();
                 steps(line.rounds).each(|round| {
                     let slot = slots.acquire();
-                    for panel in 0..panels(c) {
-                        let number = first + round * panels(c) + panel;
-                        fill(line, &slot, panel, seat, number);
-                    }
+                    fill(line, &slot, seat, first + round * panels(c));
                     slot.commit();
                 });
             });
@@ -123,31 +124,32 @@ pub(super) fn roles<T: Decoded>(k: Builder, line: &Line<'_, T>) {
     });
 }
 
-/// Fills a panel of a slot with its place along K of weights and A.
+/// Fills a slot with weights and A from a place along K on.
 #[track_caller]
-fn fill<T: Decoded>(
-    line: &Line<'_, T>,
-    slot: &Slot<Coded, Filling>,
-    panel: u32,
-    seat: Seat,
-    number: Reg<u32>,
-) {
+fn fill<T: Decoded>(line: &Line<'_, T>, slot: &Slot<Coded, Filling>, seat: Seat, number: Reg<u32>) {
     let c = line.config;
-    let [row, word] = panel_extents(c, line.course.coded).map(|each| panel * each);
-    line.fill_weights(slot, [row, word], seat, number);
     let token = seat.m * c.tile_m;
-    let row = row + 2 * c.tile_n;
-    match line.tokens {
-        Tokens::Coded(maps) => {
-            let to = [row, word + 2 * scale_words(c.tile_n)];
-            line.fill(slot, to, maps, c.tile_m, [token, number], None);
-        }
-        Tokens::Numbers(bytes) => {
-            let panels = rows_of_token(false);
-            for i in 0..panels {
-                let row = row + i * c.tile_m;
-                let to = slot.0.slice(row..row + c.tile_m, 0..PANEL);
-                slot.load(bytes, to, [(number * panels + i) * PANEL, token]);
+    line.fill_scales(slot, seat, number);
+    let bring = |map, row: u32, at: Reg<u32>| {
+        let to = slot.0.slice(row..row + c.tile_m, 0..PANEL);
+        slot.load(map, to, [at * PANEL, token]);
+    };
+    if let Tokens::Coded([_, scales]) = line.tokens {
+        let first = 2 * slot_words(c, c.tile_n);
+        let to = slot.1.slice(0..1, first..first + slot_words(c, c.tile_m));
+        slot.load(scales, to, [0u32.reg(), number * BLOCKS, token >> 7u32]);
+    }
+    for panel in 0..panels(c) {
+        let (row, number) = (panel * rows_of_panel(c, line.course.coded), number + panel);
+        line.fill_codes(slot, row, seat, number);
+        let row = row + 2 * c.tile_n;
+        match line.tokens {
+            Tokens::Coded([codes, _]) => bring(codes, row, number),
+            Tokens::Numbers(bytes) => {
+                let each = rows_of_token(false);
+                for i in 0..each {
+                    bring(bytes, row + i * c.tile_m, number * each + i);
+                }
             }
         }
     }
@@ -182,8 +184,7 @@ impl<'a, T: Decoded> Warp<'a, T> {
         let panel = turn * panels_each(c);
         let (row, group) = (lane_id() >> 2u32, lane_id() & 3u32);
         let output = (warp >> parts(c).ilog2()) * OUTPUTS + row * 2u32;
-        let [rows, _] = panel_extents(c, line.course.coded);
-        let behind = panel * (rows * PANEL);
+        let behind = panel * (rows_of_panel(c, line.course.coded) * PANEL);
         let spot = |row, byte| Spot::new(Swizzle::B128, row, byte).plus(behind);
         let byte = block * (BLOCK / 2) + group * 8u32;
         let tokens = match line.tokens {
@@ -238,10 +239,11 @@ impl<'a, T: Decoded> Warp<'a, T> {
 
     /// What lies as its `i`th panel of a slot does, where that is the slot's `i`th.
     fn panel_of(&self, (bytes, scales): Panel, i: u32) -> Panel {
-        let [rows, words] = panel_extents(self.line.config, self.line.course.coded);
+        let rows = rows_of_panel(self.line.config, self.line.course.coded);
+        let first = i * BLOCKS * TILE_WORDS;
         (
             bytes.slice(i * rows..(i + 1) * rows, 0..PANEL),
-            scales.slice(0..1, i * words..(i + 1) * words),
+            scales.slice(0..1, first..scales.cols()),
         )
     }
 
@@ -249,9 +251,8 @@ impl<'a, T: Decoded> Warp<'a, T> {
     /// with the other.
     #[track_caller]
     fn place(&self, row: Reg<u32>, first: Reg<u32>) -> Reg<u32> {
-        let [_, words] = panel_extents(self.line.config, self.line.course.coded);
         let inside = self.line.place_of_scale(first + row, first);
-        inside + self.block * TILE_WORDS + self.panel * words
+        inside + (self.panel * BLOCKS + self.block) * TILE_WORDS
     }
 
     /// An output of both weights, as a panel has it.
@@ -260,7 +261,7 @@ impl<'a, T: Decoded> Warp<'a, T> {
         let n = self.line.config.tile_n;
         [0, 1].map(|i| {
             let rows = panel.0.slice(i * n..(i + 1) * n, 0..PANEL);
-            let four = scale(panel, i * scale_words(n), place);
+            let four = scale(panel, i * slot_words(self.line.config, n), place);
             Taken::Codes(rows.load_spot(spot), four)
         })
     }
@@ -274,7 +275,7 @@ impl<'a, T: Decoded> Warp<'a, T> {
             let rows = panel.0.slice(row..row + 8, 0..PANEL);
             match self.tokens[..] {
                 [spot] => {
-                    let four = scale(panel, 2 * scale_words(c.tile_n), place);
+                    let four = scale(panel, 2 * slot_words(c, c.tile_n), place);
                     Taken::Codes(rows.load_spot(spot), four)
                 }
                 _ => {
