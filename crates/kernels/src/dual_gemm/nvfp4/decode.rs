@@ -20,6 +20,9 @@ pub(super) trait Decoded: Half<Pair: Mixes<<Self as Half>::Pair>> + Stored {
 
     /// The scale that `selector` picks of four, twice, with what [`numbers`](Self::numbers) needs.
     fn scale(four: Reg<u32>, selector: Reg<u32>) -> Reg<Self::Pair>;
+
+    /// The same of two rows, with a [`selector_of_two`].
+    fn scales(fours: [Reg<u32>; 2], selector: Reg<u32>) -> [Reg<Self::Pair>; 2];
 }
 
 impl Decoded for f16 {
@@ -35,8 +38,7 @@ impl Decoded for f16 {
             })
         };
         let even = bytes(signs << 4u32, codes << 1u32);
-        // By 3 to the right: multipliers have time, and the pipe of shifts has not.
-        let odd = bytes(signs, codes.mul_hi(1u32 << 29));
+        let odd = bytes(signs, codes >> 3u32);
         [(even, 0x2404), (odd, 0x2404), (even, 0x3414), (odd, 0x3414)]
             .map(|(four, two)| prmt(four, 0u32, two as u32).bitcast::<F16x2>() * scale)
     }
@@ -44,6 +46,13 @@ impl Decoded for f16 {
     #[track_caller]
     fn scale(four: Reg<u32>, selector: Reg<u32>) -> Reg<F16x2> {
         picked(four, selector) * both(64.0)
+    }
+
+    #[track_caller]
+    fn scales([a, b]: [Reg<u32>; 2], selector: Reg<u32>) -> [Reg<F16x2>; 2] {
+        let two = prmt(a, b, selector).bitcast::<E4m3x4>();
+        let [two, _] = two.widen_f16();
+        (two * both(64.0)).halves().map(|one| Reg::pack(one, one))
     }
 }
 
@@ -75,6 +84,16 @@ impl Decoded for bf16 {
         let one = one * 2f32.powi(118);
         Reg::round(one, one)
     }
+
+    #[track_caller]
+    fn scales([a, b]: [Reg<u32>; 2], selector: Reg<u32>) -> [Reg<Bf16x2>; 2] {
+        let two = prmt(a, b, selector).bitcast::<E4m3x4>();
+        let [two, _] = two.widen_f16();
+        two.widen().map(|one| {
+            let one = one * 2f32.powi(118);
+            Reg::round(one, one)
+        })
+    }
 }
 
 /// The scale that `selector` picks of four, twice.
@@ -89,6 +108,12 @@ fn picked(four: Reg<u32>, selector: Reg<u32>) -> Reg<F16x2> {
 #[track_caller]
 pub(super) fn selector(i: Reg<u32>) -> Reg<u32> {
     i * 0x1111u32
+}
+
+/// What picks byte `i` of a word, and of another.
+#[track_caller]
+pub(super) fn selector_of_two(i: Reg<u32>) -> Reg<u32> {
+    i * 0x11u32 + 0x40u32
 }
 
 /// A number twice.

@@ -1,7 +1,7 @@
 //! The warpgroups that decode weights into the operand of the tensor cores that
 //! is in registers, and multiply.
 
-use super::decode::{Decoded, selector};
+use super::decode::{Decoded, selector_of_two};
 use super::line::{BLOCK, BLOCKS, Feed, Line, OUTPUTS, PANEL, depth, slot_words};
 use super::scales::TILE_WORDS;
 use crate::gemm::walk::Seat;
@@ -136,7 +136,7 @@ impl Lane {
         let lane = lane_id();
         Self {
             seat: NibbleSeat::new(Swizzle::B128),
-            pick: selector(lane & 3u32),
+            pick: selector_of_two(lane & 3u32),
             row: (warp_in_role() & 3u32) * 8u32 + (lane >> 2u32),
         }
     }
@@ -152,7 +152,7 @@ impl Lane {
     #[track_caller]
     fn decode<T: Decoded>(&self, step: Vec<Block>) -> RegOperand<T, Nibbles> {
         let scales: Vec<_> = (step.iter())
-            .map(|(_, scales)| scales.map(|four| T::scale(four, self.pick)))
+            .map(|&(_, scales)| T::scales(scales, self.pick))
             .collect();
         let codes = RegNibbles::joined(step.into_iter().map(|(codes, _)| codes));
         codes.decode(|word, group| {

@@ -6,7 +6,7 @@
 //! weights, and blocks of 64 of K, which the warps of the same outputs share; a
 //! role behind adds up what these have, and finishes the tile.
 
-use super::decode::{Decoded, selector};
+use super::decode::{Decoded, selector_of_two};
 use super::end::{End, finish};
 use super::line::{BLOCK, BLOCKS, Coded, Line, OUTPUTS, PANEL, Tokens, WIDTH, slot_words};
 use super::scales::TILE_WORDS;
@@ -80,6 +80,20 @@ pub(super) fn roles<T: Decoded>(k: Builder, line: &Line<'_, T>) {
         s.plain::<f32>(parts(c) * halves * rows, 512)
     });
     let handed = handed.by_threads();
+    // First, as what it runs is fetched from memory before anything else can be.
+    k.role("load").warpgroups(1).body(|| {
+        elect(|| {
+            wait_prerequisites();
+            line.each(|seat| {
+                let first = line.first();
+                steps(line.rounds).each(|round| {
+                    let slot = slots.acquire();
+                    fill(line, &slot, seat, first + round * panels(c));
+                    slot.commit();
+                });
+            });
+        });
+    });
     k.role("multiply").warps(4 * c.consumers).body(|| {
         let warp = Warp::new(line);
         line.each(|seat| {
@@ -91,6 +105,7 @@ pub(super) fn roles<T: Decoded>(k: Builder, line: &Line<'_, T>) {
     });
     let ends: Vec<_> = (0..halves).map(|i| End::declare(k, line, i)).collect();
     k.role("finish").warpgroups(1).body(|| {
+        elect(|| line.out.prefetch());
         wait_prerequisites();
         line.each(|seat| {
             let slot = handed.wait();
@@ -106,20 +121,6 @@ pub(super) fn roles<T: Decoded>(k: Builder, line: &Line<'_, T>) {
             let sums: Vec<_> = sums.collect();
             slot.release();
             finish(&ends, sums, seat);
-        });
-    });
-    k.role("load").warps(1).body(|| {
-        elect(|| {
-            line.prefetch();
-            wait_prerequisites();
-            line.each(|seat| {
-                let first = line.first();
-                steps(line.rounds).each(|round| {
-                    let slot = slots.acquire();
-                    fill(line, &slot, seat, first + round * panels(c));
-                    slot.commit();
-                });
-            });
         });
     });
 }
@@ -203,7 +204,7 @@ impl<'a, T: Decoded> Warp<'a, T> {
             panel,
             codes: ROWS.map(|i| spot(output + i, byte)),
             tokens,
-            pick: selector(group),
+            pick: selector_of_two(group),
         }
     }
 
@@ -229,9 +230,9 @@ impl<'a, T: Decoded> Warp<'a, T> {
             let number = first + round * panels(c);
             (0..).zip(taken).fold(sums, |sums, (i, (tokens, outputs))| {
                 let pairs = |taken| self.pairs(taken, number + i);
-                let tokens: Vec<_> = tokens.into_iter().map(pairs).collect();
+                let tokens: Vec<_> = tokens.into_iter().flat_map(pairs).collect();
                 let chunks = sums.chunks(tokens.len()).zip(outputs);
-                let sums = chunks.map(|(sums, both)| multiply(sums, both.map(pairs), &tokens));
+                let sums = chunks.map(|(sums, both)| multiply(sums, pairs(both), &tokens));
                 sums.collect::<Vec<_>>().concat()
             })
         })
@@ -257,49 +258,53 @@ impl<'a, T: Decoded> Warp<'a, T> {
 
     /// An output of both weights, as a panel has it.
     #[track_caller]
-    fn weights(&self, panel: Panel, spot: Spot, place: Reg<u32>) -> [Taken<T::Pair>; 2] {
+    fn weights(&self, panel: Panel, spot: Spot, place: Reg<u32>) -> Taken<T::Pair> {
         let n = self.line.config.tile_n;
-        [0, 1].map(|i| {
+        let of_both = [0, 1].map(|i| {
             let rows = panel.0.slice(i * n..(i + 1) * n, 0..PANEL);
             let four = scale(panel, i * slot_words(self.line.config, n), place);
-            Taken::Codes(rows.load_spot(spot), four)
-        })
+            (rows.load_spot(spot), four)
+        });
+        Taken::Codes(of_both)
     }
 
     /// A token of every eight, as a panel has it.
     #[track_caller]
     fn tokens(&self, panel: Panel, places: &[Reg<u32>]) -> Vec<Taken<T::Pair>> {
         let c = self.line.config;
-        let taken = (0..).zip(places).map(|(i, &place)| {
+        let rows = |i: u32| {
             let row = 2 * c.tile_n + 8 * i;
-            let rows = panel.0.slice(row..row + 8, 0..PANEL);
-            match self.tokens[..] {
-                [spot] => {
-                    let four = scale(panel, 2 * slot_words(c, c.tile_n), place);
-                    Taken::Codes(rows.load_spot(spot), four)
-                }
-                _ => {
-                    let eights = self.tokens.iter().map(|&spot| rows.load_spot(spot));
-                    Taken::Numbers(eights.collect())
-                }
-            }
+            panel.0.slice(row..row + 8, 0..PANEL)
+        };
+        let twos = (0..c.tile_m / 8).step_by(2).map(|i| [i, i + 1]);
+        let taken = twos.map(|two| match self.tokens[..] {
+            [spot] => Taken::Codes(two.map(|i| {
+                let first = 2 * slot_words(c, c.tile_n);
+                let four = scale(panel, first, places[i as usize]);
+                (rows(i).load_spot(spot), four)
+            })),
+            _ => Taken::Numbers(two.map(|i| {
+                let eights = self.tokens.iter().map(|&spot| rows(i).load_spot(spot));
+                eights.collect()
+            })),
         });
         taken.collect()
     }
 
-    /// The numbers of what was taken of a row of a panel, in the order in which
+    /// The numbers of what was taken of two rows of a panel, in the order in which
     /// they are decoded.
     #[track_caller]
-    fn pairs(&self, taken: Taken<T::Pair>, number: Reg<u32>) -> Pairs<T::Pair> {
-        let halves: Vec<[Reg<T::Pair>; 4]> = match taken {
-            Taken::Codes(words, four) => {
-                let four = self.line.inside(four, number * BLOCKS + self.block);
-                let scale = T::scale(four, self.pick);
-                words.map(|word| T::numbers(word, scale)).into()
+    fn pairs(&self, taken: Taken<T::Pair>, number: Reg<u32>) -> [Pairs<T::Pair>; 2] {
+        let halves: [Vec<[Reg<T::Pair>; 4]>; 2] = match taken {
+            Taken::Codes(rows) => {
+                let block = number * BLOCKS + self.block;
+                let fours = rows.map(|(_, four)| self.line.inside(four, block));
+                let scales = T::scales(fours, self.pick);
+                [0, 1].map(|i| rows[i].0.map(|word| T::numbers(word, scales[i])).into())
             }
-            Taken::Numbers(eights) => eights.into_iter().map(in_order).collect(),
+            Taken::Numbers(rows) => rows.map(|eights| eights.into_iter().map(in_order).collect()),
         };
-        std::array::from_fn(|i| halves[i / 4][i % 4])
+        halves.map(|halves| std::array::from_fn(|i| halves[i / 4][i % 4]))
     }
 
     /// Leaves sums where the lanes of a warpgroup look for their part of 32 outputs.
@@ -319,12 +324,12 @@ impl<'a, T: Decoded> Warp<'a, T> {
     }
 }
 
-/// 16 of K of a row, as a slot has them.
+/// 16 of K of each of two rows, as a slot has them.
 enum Taken<T> {
     /// Codes, and four scales of which one is theirs.
-    Codes([Reg<u32>; 2], Reg<u32>),
+    Codes([([Reg<u32>; 2], Reg<u32>); 2]),
     /// Eights of numbers.
-    Numbers(Vec<[Reg<T>; 4]>),
+    Numbers([Vec<[Reg<T>; 4]>; 2]),
 }
 
 /// The four scales at a place of those from a word on.
