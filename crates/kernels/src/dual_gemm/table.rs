@@ -241,21 +241,21 @@ fn nvfp4() -> Cases {
         add(problem(20, 136, 64 * steps - 16), dequantiser);
     }
     // Each warp multiplies for itself: one slot and more, with rows that are moved and not.
-    for (consumers, tile_n, tile_k, k) in [
-        (2, 32, 512, 16),
-        (2, 32, 512, 2560),
-        (2, 64, 256, 1616),
-        (4, 32, 1024, 2080),
-        (4, 64, 512, 1536),
+    for (tile_n, tile_k, k) in [
+        (32, 512, 16),
+        (32, 512, 2560),
+        (64, 256, 1616),
+        (32, 1024, 2080),
+        (64, 512, 1536),
     ] {
         for split_k in [1, 2] {
             let warps = Choice {
                 form: Some(Form::Warps),
-                tile_m: Some(if consumers < 4 { 16 * split_k } else { 16 }),
+                tile_m: Some(16 * split_k),
                 tile_n: Some(tile_n),
                 split_k: Some(split_k),
                 ctas: Some(2 * split_k),
-                ..choice(consumers, tile_k)
+                ..choice(2, tile_k)
             };
             let problem = Problem {
                 scale_layout: [ScaleLayout::Plain, ScaleLayout::Block][split_k as usize % 2],

@@ -123,9 +123,9 @@ fn complete(
     }
     if c.form == Form::Warps {
         let depths = [1, 2, 4].map(|panels| panels * line::WIDTH);
-        if !depths.contains(&c.tile_k) || ![2, 4].contains(&consumers) {
+        if !depths.contains(&c.tile_k) || consumers != 2 {
             return refuse(format!(
-                "form warps has --tile-k {}, {} or {} and 2 or 4 warpgroups that multiply, not {} and {consumers}",
+                "form warps has --tile-k {}, {} or {} and 2 warpgroups that multiply, not {} and {consumers}",
                 depths[0], depths[1], depths[2], c.tile_k
             ));
         }
@@ -292,10 +292,7 @@ const WARPGROUPS: [(Form, u32, u32); 9] = [
 ];
 
 /// The same where each warp multiplies for itself.
-const WARPS: [(Form, u32, u32); 2] = [
-    (Form::Warps, 2, 2 * line::WIDTH),
-    (Form::Warps, 4, 4 * line::WIDTH),
-];
+const WARPS: [(Form, u32, u32); 1] = [(Form::Warps, 2, 2 * line::WIDTH)];
 
 /// Every config worth a try, with the caller's choices in it.
 fn space(p: &Problem, choice: &Choice, target: &Target) -> Result<Vec<Config>, FamilyError> {

@@ -281,7 +281,10 @@ impl<'a, T: Decoded> Line<'a, T> {
         let weights = weights.map(|names| coded(names, c.tile_n));
         let tokens = match course.coded {
             true => Tokens::Coded(coded(["a", "a_scales"], c.tile_m)),
-            false => Tokens::Numbers(k.tensor_map("x", map_of_tokens(T::DTYPE, c))),
+            false => Tokens::Numbers(match k.tensor_map("x", map_of_tokens(T::DTYPE, c)) {
+                map if course.settled && c.form == Form::Warps => map.settled(),
+                map => map,
+            }),
         };
         let count = if c.form == Form::Warps { 0 } else { feeds(c) };
         let feeds = (0..count).map(|i| {

@@ -24,9 +24,13 @@ pub(super) fn panels(c: &Config) -> u32 {
     c.tile_k / WIDTH
 }
 
+/// Warps that multiply: two for each scheduler. With four they have too few
+/// registers, and are no faster.
+const WARPS: u32 = 8;
+
 /// Warps of the same outputs, each with a part of K and so of the sums.
 pub(super) fn parts(c: &Config) -> u32 {
-    4 * c.consumers * OUTPUTS / c.tile_n
+    WARPS * OUTPUTS / c.tile_n
 }
 
 /// Panels of a slot of which a warp has a block.
@@ -80,10 +84,16 @@ pub(super) fn roles<T: Decoded>(k: Builder, line: &Line<'_, T>) {
         s.plain::<f32>(parts(c) * halves * rows, 512)
     });
     let handed = handed.by_threads();
+    // Where no step comes before there is nothing to wait for.
+    let wait = || {
+        if !line.course.settled {
+            wait_prerequisites();
+        }
+    };
     // First, as what it runs is fetched from memory before anything else can be.
     k.role("load").warpgroups(1).body(|| {
         elect(|| {
-            wait_prerequisites();
+            wait();
             line.each(|seat| {
                 let first = line.first();
                 steps(line.rounds).each(|round| {
@@ -94,7 +104,7 @@ pub(super) fn roles<T: Decoded>(k: Builder, line: &Line<'_, T>) {
             });
         });
     });
-    k.role("multiply").warps(4 * c.consumers).body(|| {
+    k.role("multiply").warps(WARPS).body(|| {
         let warp = Warp::new(line);
         line.each(|seat| {
             let sums = warp.sums(slots, seat);
@@ -106,7 +116,7 @@ pub(super) fn roles<T: Decoded>(k: Builder, line: &Line<'_, T>) {
     let ends: Vec<_> = (0..halves).map(|i| End::declare(k, line, i)).collect();
     k.role("finish").warpgroups(1).body(|| {
         elect(|| line.out.prefetch());
-        wait_prerequisites();
+        wait();
         line.each(|seat| {
             let slot = handed.wait();
             let zeros = Frag::zeros(2 * OUTPUTS, c.tile_m);
