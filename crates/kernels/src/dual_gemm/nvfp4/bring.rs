@@ -11,7 +11,14 @@ use warpline_ir::ops::policy::CacheHint;
 pub(super) fn role<T: Decoded>(k: Builder, line: &Line<'_, T>) {
     let (lead, settled) = (line.course.lead, line.course.settled);
     let load = || {
-        line.prefetch();
+        line.weights
+            .as_flattened()
+            .iter()
+            .for_each(|map| map.prefetch());
+        if let Tokens::Numbers(x) = line.tokens {
+            x.prefetch();
+        }
+        line.out.prefetch();
         if !settled {
             wait_prerequisites();
         }
@@ -32,19 +39,6 @@ pub(super) fn role<T: Decoded>(k: Builder, line: &Line<'_, T>) {
 }
 
 impl<T: Decoded> Line<'_, T> {
-    /// Fetches the maps.
-    #[track_caller]
-    pub(super) fn prefetch(&self) {
-        let maps = self.weights.as_flattened().iter();
-        let tokens = match &self.tokens {
-            Tokens::Numbers(map) => std::slice::from_ref(map),
-            Tokens::Coded(maps) => &maps[..],
-        };
-        for map in maps.chain(tokens).chain([&self.out]) {
-            map.prefetch();
-        }
-    }
-
     /// The number of a feed's slot of a round.
     #[track_caller]
     fn number(&self, round: Reg<u32>, feed: u32) -> Reg<u32> {

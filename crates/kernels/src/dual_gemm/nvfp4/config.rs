@@ -52,7 +52,7 @@ fn shared_bytes(c: &Config, coded: bool) -> u32 {
             feeds.saturating_mul(feed)
         }
     };
-    let barriers = 16 * (feeds * (tokens + weights) + c.stages) + 320;
+    let barriers = 16 * (feeds * (tokens + weights) + c.stages) + 256;
     brought.saturating_add(decoded.saturating_add(sums + staging + handed + 2048 + barriers))
 }
 
@@ -129,6 +129,14 @@ fn complete(
                 depths[0], depths[1], depths[2], c.tile_k
             ));
         }
+        let tile_n = asked!(tile_n, line::OUTPUTS);
+        if ![line::OUTPUTS, 2 * line::OUTPUTS].contains(&tile_n) {
+            return refuse(format!(
+                "form warps has --tile-n {} or {}, not {tile_n}",
+                line::OUTPUTS,
+                2 * line::OUTPUTS
+            ));
+        }
     }
     if c.form == Form::Dequantiser && (c.tile_k != line::BLOCK || consumers > 2) {
         return refuse(format!(
@@ -168,18 +176,17 @@ fn complete(
         ));
     }
     let outputs = match (c.form, line::takes_turns(&c)) {
-        (Form::Warps, _) => match asked!(tile_n, line::OUTPUTS) {
-            64 => 64,
-            _ => line::OUTPUTS,
-        },
+        (Form::Warps, _) => asked!(tile_n, line::OUTPUTS),
         (_, false) => line::OUTPUTS * consumers,
         (_, true) => line::OUTPUTS,
     };
     c.tile_n = asked!(tile_n, outputs);
     if c.tile_n != outputs {
         return refuse(format!(
-            "--tile-n of {consumers} consumers with --tile-k {} is {outputs} here, not {}",
-            c.tile_k, c.tile_n
+            "a warpgroup has {} outputs: --tile-n of {consumers} consumers with --tile-k {} is {outputs}, not {}",
+            line::OUTPUTS,
+            c.tile_k,
+            c.tile_n
         ));
     }
     if c.form == Form::Warps && !warps::fits(&c) {

@@ -50,8 +50,7 @@ impl Decoded for f16 {
 
     #[track_caller]
     fn scales([a, b]: [Reg<u32>; 2], selector: Reg<u32>) -> [Reg<F16x2>; 2] {
-        let two = prmt(a, b, selector).bitcast::<E4m3x4>();
-        let [two, _] = two.widen_f16();
+        let two = picked_of_two(a, b, selector);
         (two * both(64.0)).halves().map(|one| Reg::pack(one, one))
     }
 }
@@ -80,19 +79,12 @@ impl Decoded for bf16 {
     #[track_caller]
     fn scale(four: Reg<u32>, selector: Reg<u32>) -> Reg<Bf16x2> {
         let [one, _] = picked(four, selector).widen();
-        // The bias of 126 that a code lacks, less 2⁸.
-        let one = one * 2f32.powi(118);
-        Reg::round(one, one)
+        biased(one)
     }
 
     #[track_caller]
     fn scales([a, b]: [Reg<u32>; 2], selector: Reg<u32>) -> [Reg<Bf16x2>; 2] {
-        let two = prmt(a, b, selector).bitcast::<E4m3x4>();
-        let [two, _] = two.widen_f16();
-        two.widen().map(|one| {
-            let one = one * 2f32.powi(118);
-            Reg::round(one, one)
-        })
+        picked_of_two(a, b, selector).widen().map(biased)
     }
 }
 
@@ -102,6 +94,21 @@ fn picked(four: Reg<u32>, selector: Reg<u32>) -> Reg<F16x2> {
     let same = prmt(four, 0u32, selector).bitcast::<E4m3x4>();
     let [twice, _] = same.widen_f16();
     twice
+}
+
+/// The scales that a [`selector_of_two`] picks of four and four.
+#[track_caller]
+fn picked_of_two(a: Reg<u32>, b: Reg<u32>, selector: Reg<u32>) -> Reg<F16x2> {
+    let two = prmt(a, b, selector).bitcast::<E4m3x4>();
+    let [two, _] = two.widen_f16();
+    two
+}
+
+/// A scale twice, with the bias of 126 that a code lacks in bf16, less 2⁸.
+#[track_caller]
+fn biased(scale: Reg<f32>) -> Reg<Bf16x2> {
+    let scale = scale * 2f32.powi(118);
+    Reg::round(scale, scale)
 }
 
 /// What picks byte `i` of a word four times.

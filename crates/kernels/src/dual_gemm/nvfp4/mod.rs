@@ -278,18 +278,22 @@ impl Rows {
     }
 }
 
-/// What the line is given: the gate, the other weight, and A where it takes it in codes.
-fn coded_rows(p: &Problem, c: &Config) -> Vec<Rows> {
+/// What the line is given in codes: the gate, the other weight, and A where it
+/// takes it so; and where the workspace ends, in which A in 16 bits comes first.
+fn coded_rows(p: &Problem, c: &Config) -> (Vec<Rows>, u64) {
     let mut all: Vec<_> = weights(p).map(|given| (p.n, given)).into();
     if takes_codes(p, c) {
         all.push((p.m, ["a", "a_scales"].map(|name| input(p, name))));
     }
-    // Behind A in 16 bits.
-    let mut at = ZEROED + widened_bytes(p, c);
+    let mut end = ZEROED;
     let mut take = |size: u64| {
-        at += size.next_multiple_of(256);
-        Some(at - size.next_multiple_of(256))
+        let at = end;
+        end += size.next_multiple_of(256);
+        at
     };
+    if c.form != Form::Warps {
+        take(u64::from(p.m) * whole_k(p) * 2);
+    }
     let rows = all.into_iter().map(|(count, given)| {
         let codes = moves_rows(p).then(|| u64::from(count) * row_bytes(p));
         let arranged = || ScaleLayout::Block.bytes(count as usize, p.k as usize) as u64;
@@ -297,34 +301,11 @@ fn coded_rows(p: &Problem, c: &Config) -> Vec<Rows> {
         Rows {
             count,
             given,
-            moved: [codes, scales].map(|size| take(size?)),
+            moved: [codes, scales].map(|size| size.map(&mut take)),
         }
     });
-    rows.collect()
-}
-
-/// Bytes of the workspace of any config.
-fn workspace(p: &Problem) -> u64 {
-    let each = |rows: u32| {
-        let codes = u64::from(rows) * row_bytes(p);
-        let scales = ScaleLayout::Block.bytes(rows as usize, p.k as usize) as u64;
-        let codes = if moves_rows(p) { codes } else { 0 };
-        let scales = match p.scale_layout {
-            ScaleLayout::Plain => scales,
-            ScaleLayout::Block => 0,
-        };
-        codes.next_multiple_of(256) + scales.next_multiple_of(256)
-    };
-    let a = (u64::from(p.m) * whole_k(p) * 2).next_multiple_of(256);
-    ZEROED + 2 * each(p.n) + a.max(each(p.m))
-}
-
-/// Bytes of A in 16 bits, where a step makes it.
-fn widened_bytes(p: &Problem, c: &Config) -> u64 {
-    match c.form {
-        Form::Warps => 0,
-        _ => (u64::from(p.m) * whole_k(p) * 2).next_multiple_of(256),
-    }
+    let rows = rows.collect();
+    (rows, end)
 }
 
 /// Does the line take A in codes?
@@ -362,7 +343,8 @@ fn step(kernel: Program, threads: u32, args: Vec<PlanArg>) -> Step {
 /// in 16 bits, where the line does not make it; the line.
 pub(super) fn plan(p: &Problem, c: &Config) -> Result<Plan, FamilyError> {
     let mut steps = Vec::new();
-    for rows in coded_rows(p, c) {
+    let (coded, workspace) = coded_rows(p, c);
+    for rows in &coded {
         let [codes, scales] = rows.given;
         if let Some(to) = rows.moved[0] {
             steps.push(move_rows(p, rows.count, codes, to)?);
@@ -389,15 +371,12 @@ pub(super) fn plan(p: &Problem, c: &Config) -> Result<Plan, FamilyError> {
             _ => line::build::<f16>(&class, c, course, numbers(p)),
         },
     )?;
-    let line = Step::new(kernel, [c.ctas, 1, 1], args_of_line(p, c));
+    let line = Step::new(kernel, [c.ctas, 1, 1], args_of_line(p, c, &coded));
     steps.push(match steps.is_empty() {
         true => line,
         false => line.dependent(),
     });
-    Ok(Plan {
-        steps,
-        workspace: workspace(p),
-    })
+    Ok(Plan { steps, workspace })
 }
 
 /// The step that moves rows of codes to where boxes of them can be copied.
@@ -468,7 +447,7 @@ fn numbers(p: &Problem) -> &'static [&'static str] {
 }
 
 /// The arguments of the line, in the order of its parameters.
-fn args_of_line(p: &Problem, c: &Config) -> Vec<PlanArg> {
+fn args_of_line(p: &Problem, c: &Config, coded: &[Rows]) -> Vec<PlanArg> {
     let (m, n) = (u64::from(p.m), u64::from(p.n));
     let dtype = float(p).dtype();
     let map = |decl, from: Source, extents: &[u64], strides: &[u64]| PlanArg::TensorMap {
@@ -481,7 +460,7 @@ fn args_of_line(p: &Problem, c: &Config) -> Vec<PlanArg> {
     let mut args = vec![number(p.k / BLOCK as u32), number(line::rounds(p.k, c))];
     let depth = u64::from(p.k.div_ceil(line::BLOCK));
     let tile = u64::from(scales::TILE);
-    for (rows, each) in coded_rows(p, c).iter().zip([c.tile_n, c.tile_n, c.tile_m]) {
+    for (rows, each) in coded.iter().zip([c.tile_n, c.tile_n, c.tile_m]) {
         let [codes, scales] = rows.sources();
         let count = u64::from(rows.count);
         let decl = line::map_of_codes(each);
