@@ -56,6 +56,19 @@ pub(super) fn cases() -> Cases {
     ] {
         add(plain(m, n, k), Choice::default());
     }
+    // Whole waves of wide tiles, and narrow ones behind them.
+    for weights in LAYOUTS {
+        let tail_n = Some(24);
+        let problem = Problem {
+            weights,
+            ..plain(130, 152, 72)
+        };
+        let choice = Choice {
+            tail_n,
+            ..form(Form::PingPong)
+        };
+        add(strided(problem), choice);
+    }
     // K of 0, 1, S and 2 S + 1 steps; more tiles than CTAs, and edges.
     for f in FORMS {
         let choice = form(f);

@@ -1,6 +1,6 @@
 //! How a product is solved: forms, tiles, and whether they fit the machine.
 
-use super::problem::{Class, Layout, Problem, Sums};
+use super::problem::{Class, Layout, Problem, Sums, is_default};
 use crate::error::FamilyError;
 use crate::weights::Weights;
 use clap::{Args, ValueEnum};
@@ -83,6 +83,9 @@ pub struct Choice {
     /// Columns of C in a tile
     #[arg(long, value_name = "COUNT")]
     pub tile_n: Option<u32>,
+    /// Columns of C in a tile of the last columns, behind whole waves of tiles
+    #[arg(long, value_name = "COUNT")]
+    pub tail_n: Option<u32>,
     /// Elements of K in a stage
     #[arg(long, value_name = "COUNT")]
     pub tile_k: Option<u32>,
@@ -133,6 +136,9 @@ pub struct Config {
     pub tile_m: u32,
     /// Columns of C in a tile.
     pub tile_n: u32,
+    /// Columns of C in a tile behind whole waves of tiles; 0 where all tiles are alike.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub tail_n: u32,
     /// Elements of K in a stage.
     pub tile_k: u32,
     /// Warpgroups that compute.
@@ -169,6 +175,7 @@ impl From<&Config> for Choice {
             form: Some(c.form),
             tile_m: Some(c.tile_m),
             tile_n: Some(c.tile_n),
+            tail_n: (c.tail_n > 0).then_some(c.tail_n),
             tile_k: Some(c.tile_k),
             consumers: Some(c.consumers),
             stages: Some(c.stages),
@@ -417,6 +424,7 @@ impl Config {
             form,
             tile_m,
             tile_n: asked!(tile_n, 128),
+            tail_n: asked!(tail_n, 0),
             tile_k: asked!(tile_k, span),
             consumers: asked!(consumers, 2),
             stages: 0,
@@ -444,6 +452,7 @@ impl Config {
         };
         config.check_room(&class, target)?;
         config.ctas = config.grid(p, choice.ctas.or(base.ctas), target)?;
+        config.check_tail(p, target)?;
         Ok(config)
     }
 

@@ -7,6 +7,7 @@
 //! | [`config`] | forms, tiles, and whether they fit the machine |
 //! | `model` | the chooser: configs worth a try, and how long each may take |
 //! | `parts` | what every form is made of: copies, sums, epilogue |
+//! | `tail` | tiles of two widths: whole waves, and a narrow one behind them |
 //! | `walk` | which tiles a CTA works on |
 //! | `forms` | the program of each form |
 //! | `call` | the ops: from a call to a problem |
@@ -22,6 +23,7 @@ mod parts;
 pub mod problem;
 pub(crate) mod reference;
 pub(crate) mod table;
+mod tail;
 pub(crate) mod walk;
 
 pub use config::{Choice, Cluster, Config, Form, Order};
@@ -40,6 +42,7 @@ use crate::weights::Weights;
 use half::{bf16, f16};
 use problem::{Class, Matrix};
 use std::marker::PhantomData;
+use std::ops::Range;
 use warpline_ir::build::Divisor;
 use warpline_ir::{BuildErrors, E4m3, E5m2, Kernel, Target, Type};
 
@@ -182,15 +185,19 @@ impl<K: Kind> Family for Product<K> {
         model::ranked(p, target)
     }
 
-    fn plan(p: &Problem, c: &Config, _: &Target) -> Result<Plan, FamilyError> {
+    fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, FamilyError> {
         let class = p.class();
-        let compiled_in = Config { ctas: 0, ..*c };
-        let kernel = Program::once(format!("gemm {class:?} {compiled_in:?}"), || {
-            build(&class, c)
-        })?;
-        let grid = [c.ctas, 1, 1];
+        let step = |part: tail::Part| -> Result<Step, FamilyError> {
+            let tail::Part { config: c, cols } = part;
+            let compiled_in = Config { ctas: 0, ..c };
+            let kernel = Program::once(format!("gemm {class:?} {compiled_in:?}"), || {
+                build(&class, &c)
+            })?;
+            Ok(Step::new(kernel, [c.ctas, 1, 1], args(p, &c, cols)))
+        };
+        let parts = c.parts(p, target)?;
         Ok(Plan {
-            steps: vec![Step::new(kernel, grid, args(p, c))],
+            steps: parts.into_iter().map(step).collect::<Result<_, _>>()?,
             workspace: workspace(&class, c),
         })
     }
@@ -350,20 +357,37 @@ fn workspace(class: &Class, c: &Config) -> u64 {
     }
 }
 
-/// The maps of gate and up, as `map` makes them of a buffer and the rows of a factor.
-fn gated(p: &Problem, weights: Weights, map: impl Fn(Buffer, Matrix) -> PlanArg) -> [PlanArg; 2] {
+/// The maps of gate and up for some columns of C, as `map` makes them of a
+/// buffer, the rows of a factor, and bytes from the start.
+fn gated(
+    p: &Problem,
+    cols: &Range<u32>,
+    weights: Weights,
+    map: impl Fn(Buffer, Matrix, u64) -> PlanArg,
+) -> [PlanArg; 2] {
     let rows = Matrix {
-        rows: p.n.into(),
+        rows: cols.len() as u64,
         ..p.b()
     };
     let row = rows.stride * rows.dtype.bytes() as u64;
     // Of a sum over nothing nothing is read.
     let there = |bytes: u64| if p.k == 0 { 0 } else { bytes };
+    let first = u64::from(cols.start);
     let mut both = match p.up() {
-        Some(up) => [map(Buffer::Input(1), rows), map(Buffer::Input(2), up)],
-        None => [0, 1].map(|_| map(Buffer::Input(1), rows)),
+        Some(up) => {
+            let second = up.stride * up.dtype.bytes() as u64;
+            let up = Matrix {
+                rows: rows.rows,
+                ..up
+            };
+            [
+                map(Buffer::Input(1), rows, there(first * row)),
+                map(Buffer::Input(2), up, there(first * second)),
+            ]
+        }
+        None => [0, 1].map(|_| map(Buffer::Input(1), rows, there(first * row))),
     };
-    let blocks = u64::from(p.n / 8);
+    let blocks = rows.rows / 8;
     for (i, one) in (0..).zip(&mut both) {
         let PlanArg::TensorMap {
             offset,
@@ -376,9 +400,9 @@ fn gated(p: &Problem, weights: Weights, map: impl Fn(Buffer, Matrix) -> PlanArg)
         };
         match weights {
             Weights::Apart => {}
-            Weights::Concatenated => *offset = there(i * u64::from(p.n) * row),
+            Weights::Concatenated => *offset += there(i * u64::from(p.n) * row),
             Weights::Interleaved => {
-                *offset = there(i * 8 * row);
+                *offset = there((2 * first + i * 8) * row);
                 *extents = vec![extents[0], 8, blocks];
                 *strides = vec![strides[0], 16 * strides[0]];
             }
@@ -387,12 +411,19 @@ fn gated(p: &Problem, weights: Weights, map: impl Fn(Buffer, Matrix) -> PlanArg)
     both
 }
 
-/// The arguments of a launch, in the order of the parameters.
-fn args(p: &Problem, c: &Config) -> Vec<PlanArg> {
+/// The arguments of a launch for some columns of C, in the order of the parameters.
+fn args(p: &Problem, c: &Config, cols: Range<u32>) -> Vec<PlanArg> {
     let class = p.class();
     let number = |x: u64| PlanArg::Scalar(Type::U32, x);
-    let pointer = |name: &str| PlanArg::Pointer(Buffer::Input(p.input(name).unwrap_or(0)), 0);
-    let map = |decl, buffer, m: Matrix| {
+    let at = |name: &str, offset: u64| {
+        PlanArg::Pointer(Buffer::Input(p.input(name).unwrap_or(0)), offset)
+    };
+    let pointer = |name: &str| at(name, 0);
+    // Bytes from the first column of a row, and where a matrix has these columns alone.
+    let (n, first) = (cols.len() as u64, u64::from(cols.start));
+    let before = first * class.out.dtype().bytes() as u64;
+    let of_cols = |m: Matrix| Matrix { cols: n, ..m };
+    let map = |decl, buffer, m: Matrix, offset: u64| {
         let size = m.dtype.bytes() as u64;
         // Of a sum over nothing no factor is read, and C lends its address.
         let (buffer, cols) = match m.cols.min(m.rows) {
@@ -404,7 +435,7 @@ fn args(p: &Problem, c: &Config) -> Vec<PlanArg> {
         PlanArg::TensorMap {
             decl,
             buffer,
-            offset: 0,
+            offset,
             extents: match class.batched {
                 false => vec![cols, rows],
                 true => vec![cols, rows, m.batch],
@@ -421,15 +452,29 @@ fn args(p: &Problem, c: &Config) -> Vec<PlanArg> {
         [number(m.stride)].into_iter().chain(steps)
     };
     let [a, b, out] = parts::maps(&class, c);
-    let mut args = [p.m, p.n, p.k].map(|x| number(x.into())).to_vec();
-    args.push(map(a, Buffer::Input(0), p.a()));
+    let mut args = [p.m.into(), n, p.k.into()].map(number).to_vec();
+    args.push(map(a, Buffer::Input(0), p.a(), 0));
     match p.up {
-        None => args.push(map(b, Buffer::Input(1), p.b())),
-        Some(weights) => args.extend(gated(p, weights, |buffer, m| map(b.clone(), buffer, m))),
+        None => {
+            let (b_part, offset) = match p.layout {
+                Layout::Nk => (Matrix { rows: n, ..p.b() }, first * p.b().stride),
+                Layout::Kn => (of_cols(p.b()), first),
+            };
+            let offset = if p.k == 0 {
+                0
+            } else {
+                offset * b_part.dtype.bytes() as u64
+            };
+            args.push(map(b, Buffer::Input(1), b_part, offset));
+        }
+        Some(weights) => {
+            let of = |buffer, m, offset| map(b.clone(), buffer, m, offset);
+            args.extend(gated(p, &cols, weights, of));
+        }
     }
-    args.push(map(out, Buffer::Output(0), p.c()));
+    args.push(map(out, Buffer::Output(0), of_cols(p.c()), before));
     let [tall, wide] = c.unit();
-    let (tall, wide) = (p.m.div_ceil(tall), p.n.div_ceil(wide));
+    let (tall, wide) = (p.m.div_ceil(tall), (n as u32).div_ceil(wide));
     args.extend([tall, wide].map(|x| number(x.into())));
     let divisors = c.order().divisors(tall, wide);
     args.extend(divisors.map(|by| PlanArg::Scalar(Type::U64, Divisor::word(by))));
@@ -440,7 +485,7 @@ fn args(p: &Problem, c: &Config) -> Vec<PlanArg> {
         args.push(PlanArg::Pointer(Buffer::Workspace, 0));
     }
     if parts::by_elements(&class, c) {
-        args.push(PlanArg::Pointer(Buffer::Output(0), 0));
+        args.push(PlanArg::Pointer(Buffer::Output(0), before));
         args.extend(apart(p.c()));
     }
     if let Some(scale) = p.scale {
@@ -450,10 +495,10 @@ fn args(p: &Problem, c: &Config) -> Vec<PlanArg> {
         args.extend(p.scale_names().iter().map(|name| pointer(name)));
     }
     if p.bias {
-        args.push(pointer("bias"));
+        args.push(at("bias", before));
     }
     if p.residual {
-        args.push(pointer("residual"));
+        args.push(at("residual", before));
         args.extend(apart(p.residual()));
     }
     if c.stream_k {

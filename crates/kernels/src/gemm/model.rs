@@ -7,6 +7,7 @@
 use super::config::{Choice, Cluster, Config, Form, Order};
 use super::epilogue::Activation;
 use super::problem::{Matrix, Problem, Sums};
+use super::tail::Part;
 use crate::error::FamilyError;
 use warpline_ir::Target;
 
@@ -54,6 +55,8 @@ mod fitted {
     /// What rows that start between two sectors of 32 bytes cost more: to
     /// read, and to write in parts of 32 bytes.
     pub(super) const RAGGED: [f64; 2] = [0.95, 2.65];
+    /// What two kernels one after the other cost more than the sum of both.
+    pub(super) const TWO: f64 = 1.01;
     /// At the limit of power each byte that is moved costs time: this share, for
     /// one byte of a stage for each product, from so many operations on.
     pub(super) const HEAT: [f64; 2] = [12.0, 5e11];
@@ -72,8 +75,23 @@ fn outside(p: &Problem, c: &Config) -> f64 {
     (of_a + u64::from(p.class().factors()) * of_b) as f64 * p.batches() as f64
 }
 
-/// Seconds that a config may take.
+/// Seconds that a config may take: those of its kernels.
 pub(super) fn estimate(p: &Problem, c: &Config, target: &Target) -> f64 {
+    let parts = c.parts(p, target).unwrap_or_default();
+    let one = |part: &Part| {
+        let n = part.cols.len() as u32;
+        estimate_one(&Problem { n, ..p.clone() }, &part.config, target)
+    };
+    let sum: f64 = parts.iter().map(one).sum();
+    // Closer than this the model does not tell one kernel from two.
+    match parts.len() {
+        1 => sum,
+        _ => sum * fitted::TWO,
+    }
+}
+
+/// Seconds that a kernel may take whose tiles are all alike.
+fn estimate_one(p: &Problem, c: &Config, target: &Target) -> f64 {
     use fitted::*;
     let size = p.dtype.dtype().bytes() as f64;
     let factors = f64::from(p.class().factors());
@@ -182,7 +200,11 @@ pub(super) fn space(
     let mut refused = None;
     for base in bases(p) {
         match Config::new(p, &base, choice, target) {
-            Ok(config) if !all.contains(&config) => all.push(config),
+            Ok(config) if !all.contains(&config) => {
+                let tail = with_tail(p, &config, choice, target);
+                all.push(config);
+                all.extend(tail);
+            }
             Ok(_) => {}
             Err(e) => refused = refused.or(Some(e)),
         }
@@ -196,6 +218,21 @@ pub(super) fn space(
         _ => Ok(all),
     }
 }
+
+/// The config with a last wave of narrow tiles, where that may be worth a second kernel.
+fn with_tail(p: &Problem, c: &Config, choice: &Choice, target: &Target) -> Option<Config> {
+    let [tall, wide] = c.tiles(p);
+    let waves = tall * wide / u64::from(c.ctas.max(1));
+    let fits = c.form == Form::PingPong && choice.tail_n.is_none() && choice.ctas.is_none();
+    let base = Choice {
+        tail_n: Some(c.narrow_tail(p).filter(|_| fits && waves >= WAVES)?),
+        ..Choice::from(c)
+    };
+    Config::new(p, &base, choice, target).ok()
+}
+
+/// The fewest whole waves before a narrow one.
+const WAVES: u64 = 4;
 
 /// What configs are made from: form, tile, and how tiles are divided.
 fn bases(p: &Problem) -> Vec<Choice> {

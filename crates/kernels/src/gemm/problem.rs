@@ -99,7 +99,7 @@ pub struct Problem {
     pub up_stride: Option<u64>,
 }
 
-fn is_default<T: Default + PartialEq>(x: &T) -> bool {
+pub(super) fn is_default<T: Default + PartialEq>(x: &T) -> bool {
     *x == T::default()
 }
 

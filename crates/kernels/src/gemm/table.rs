@@ -54,6 +54,25 @@ const FORMS: [Form; 4] = [
 pub(super) fn gemm() -> Cases {
     let mut cases = Cases::new();
     let mut add = |problem: Problem, choice: Choice| cases.push(Case { problem, choice });
+    // Whole waves of wide tiles, and narrow ones behind them; by elements too.
+    for (f, out) in [
+        (Form::PingPong, None),
+        (Form::Cooperative, Some(Float::F32)),
+    ] {
+        let problem = Problem {
+            bias: true,
+            residual: true,
+            residual_stride: Some(176),
+            c_stride: Some(168),
+            out,
+            ..bare(270, 152, 72)
+        };
+        let choice = Choice {
+            tail_n: Some(32),
+            ..form(f)
+        };
+        add(problem, choice);
+    }
     // What the chooser makes of odd shapes.
     for [m, n, k] in [
         [1, 8, 8],

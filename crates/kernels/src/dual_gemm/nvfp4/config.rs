@@ -97,6 +97,7 @@ fn complete(
         form: asked!(form, Form::Cooperative),
         tile_m: asked!(tile_m, 64),
         tile_n: 0,
+        tail_n: 0,
         tile_k: 0,
         consumers,
         stages: 0,
@@ -145,8 +146,8 @@ fn complete(
             c.tile_k
         ));
     }
-    if c.cluster != Cluster::One || c.stream_k {
-        return refuse("nvfp4 goes with neither --cluster nor --stream-k".into());
+    if c.cluster != Cluster::One || c.stream_k || choice.tail_n.is_some() {
+        return refuse("nvfp4 goes with neither --cluster, --stream-k nor --tail-n".into());
     }
     if ![1, 2, 4].contains(&c.split_k) {
         return refuse(format!(
