@@ -12,6 +12,7 @@ pub mod float;
 pub mod gemm;
 pub mod given;
 pub mod layer_norm;
+pub mod ms_deform_attn;
 pub mod numbers;
 pub mod nvfp4;
 pub mod op;
@@ -46,5 +47,6 @@ pub fn registry() -> Vec<&'static dyn AnyFamily> {
         &rms_norm::RmsNorm::NEW,
         &gemm::Gemm::NEW,
         &gemm::Linear::NEW,
+        &ms_deform_attn::MsDeformAttn,
     ]
 }

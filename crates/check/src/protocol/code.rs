@@ -55,6 +55,8 @@ pub(super) enum Code<'k> {
         end: u32,
         /// Registers that the rounds write.
         written: Vec<RegId>,
+        /// Does nothing inside synchronise?
+        quiet: bool,
     },
     /// Goes on while the counter is below the end.
     ForTest {
@@ -240,6 +242,7 @@ impl<'k> Flat<'k, '_> {
                     step: *step,
                     end,
                     written: self.written(body),
+                    quiet: is_quiet(body),
                 };
                 self.code[test as usize] = Code::ForTest {
                     var: *var,

@@ -6,9 +6,12 @@
 //!
 //! The first time around, states at the same point are taken together
 //! ([`merge`](super::merge)), which proves what follows from the less that all
-//! of them know. Where that is not enough, each is followed by itself: what is
-//! then refused can really happen.
+//! of them know; and loops in which nothing synchronises are run once, and may
+//! touch whatever they touch in any round. Where that is not enough, rounds are
+//! counted, and then each state is followed by itself: what is refused then can
+//! really happen.
 
+use super::code::Code;
 use super::merge;
 use super::state::{Env, State, Status};
 use super::term::Question;
@@ -38,16 +41,30 @@ pub(super) fn explore(env: &Env<'_>, start: State) -> Explored {
         trail: Trail::off(),
         ..start.clone()
     };
-    let together = Search::new(env, true).from(silent);
-    match together.refusal {
-        None => together,
-        Some(_) => {
-            let apart = Search::new(env, false).from(start);
-            Explored {
-                steps: together.steps + apart.steps,
-                ..apart
-            }
+    let mut walked = 0;
+    let quiet = |c: &Code<'_>| matches!(c, Code::For { quiet: true, .. });
+    let any_quiet = env.programs.iter().any(|p| p.code.iter().any(quiet));
+    for blunt in [true, false] {
+        if blunt && !any_quiet {
+            continue;
         }
+        let start = State {
+            blunt,
+            ..silent.clone()
+        };
+        let together = Search::new(env, true).from(start);
+        walked += together.steps;
+        if together.refusal.is_none() {
+            return Explored {
+                steps: walked,
+                ..together
+            };
+        }
+    }
+    let apart = Search::new(env, false).from(start);
+    Explored {
+        steps: walked + apart.steps,
+        ..apart
     }
 }
 

@@ -204,5 +204,6 @@ fn start(env: &Env<'_>) -> State {
         decided: term::Decided::default(),
         trail: trace::Trail::default(),
         fresh: 0,
+        blunt: false,
     }
 }

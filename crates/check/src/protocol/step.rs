@@ -139,7 +139,11 @@ impl<'k> World<'_, 'k> {
                 step,
                 end,
                 written,
-            } => self.start_for(*var, [*from, *to, *step], *end, written, pc),
+                quiet,
+            } => {
+                let blunt = *quiet && self.st.blunt;
+                self.start_for(*var, [*from, *to, *step], *end, written, blunt, pc)
+            }
             Code::ForTest { var, to, end } => return self.test_for(*var, *to, *end, pc),
             Code::ForNext { var, step, test } => self.next_for(*var, *step, *test, pc),
             Code::While { end, .. } => {
@@ -321,6 +325,7 @@ impl<'k> World<'_, 'k> {
         [from, to, step]: [Operand; 3],
         end: u32,
         written: &[RegId],
+        blunt: bool,
         pc: u32,
     ) -> bool {
         let vals = [from, to, step].map(|o| self.val(o));
@@ -329,7 +334,8 @@ impl<'k> World<'_, 'k> {
             self.enter(end, Some(var), Rounds::Known, false);
             return self.go(pc + 1);
         }
-        let [Some(f), Some(t), Some(s)] = [&vals[0], &vals[1], &vals[2]].map(|v| v.arg()) else {
+        let args = [&vals[0], &vals[1], &vals[2]].map(|v| v.arg().filter(|_| !blunt));
+        let [Some(f), Some(t), Some(s)] = args else {
             // Each lane counts for itself, and nobody knows how far.
             for &r in written.iter().chain([&var]) {
                 self.put(r, Val::Opaque);

@@ -1,0 +1,205 @@
+//! How it is solved: forms, lanes, what is kept near, and whether it fits the machine.
+
+use super::lanes::{Lanes, Reads};
+use super::problem::{Class, Problem};
+use crate::error::FamilyError;
+use clap::{Args, ValueEnum};
+use serde::{Deserialize, Serialize};
+use warpline_ir::Target;
+
+/// The structure of the program.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Form {
+    /// Every warp works out its points, gathers and adds up
+    Plain,
+}
+
+/// What the caller fixes of the config.
+#[derive(Clone, PartialEq, Debug, Default, Args, Serialize)]
+pub struct Choice {
+    /// The structure of the program
+    #[arg(long)]
+    pub form: Option<Form>,
+    /// What the lanes of a query read at a time
+    #[arg(long)]
+    pub reads: Option<Reads>,
+    /// Warps that gather
+    #[arg(long, value_name = "COUNT")]
+    pub warps: Option<u32>,
+    /// Levels, from the last on, that are kept in shared memory
+    #[arg(long, value_name = "COUNT")]
+    pub held: Option<u32>,
+    /// Points whose values are asked for ahead
+    #[arg(long, value_name = "COUNT")]
+    pub ahead: Option<u32>,
+    /// Points that are summed in f16 before they are added in f32
+    #[arg(long, value_name = "COUNT")]
+    pub sums: Option<u32>,
+    /// Parts that the queries of a batch and head are divided into
+    #[arg(long, value_name = "COUNT")]
+    pub parts: Option<u32>,
+    /// CTAs of the grid
+    #[arg(long, value_name = "COUNT")]
+    pub ctas: Option<u32>,
+}
+
+/// A complete config.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Config {
+    /// The structure of the program.
+    pub form: Form,
+    /// What the lanes of a query read at a time.
+    pub reads: Reads,
+    /// Warps that gather.
+    pub warps: u32,
+    /// Levels, from the last on, that are kept in shared memory.
+    pub held: u32,
+    /// Pixels that these may have, with room for those of the last copy; 0 where none is kept.
+    pub held_pixels: u32,
+    /// Points whose values are asked for ahead.
+    pub ahead: u32,
+    /// Points that are summed in f16 before they are added in f32.
+    pub sums: u32,
+    /// Parts that the queries of a batch and head are divided into.
+    pub parts: u32,
+    /// CTAs of the grid.
+    pub ctas: u32,
+}
+
+/// Pixels that one copy brings of levels that are kept.
+pub(super) const BOX: u32 = 64;
+
+impl Config {
+    /// Bytes of shared memory.
+    pub(super) fn shared_bytes(&self, class: &Class, heads: u32) -> u64 {
+        let lanes = Lanes::new(class, self.reads, heads);
+        u64::from(self.held_pixels * lanes.heads * class.pixel_bytes()) + 64
+    }
+
+    /// The config with the caller's choices in it, or why there is none.
+    pub(super) fn new(p: &Problem, choice: &Choice, target: &Target) -> Result<Self, FamilyError> {
+        fn refuse<T>(text: String) -> Result<T, FamilyError> {
+            Err(FamilyError::Config(text))
+        }
+        let class = p.class();
+        let reads = choice.reads.unwrap_or(match p.heads {
+            1 => Reads::Pair,
+            n if n.is_multiple_of(2) => Reads::Pixel,
+            _ => Reads::Pair,
+        });
+        let lanes = Lanes::new(&class, reads, p.heads);
+        let mut config = Self {
+            form: choice.form.unwrap_or(Form::Plain),
+            reads,
+            warps: 0,
+            held: 0,
+            held_pixels: 0,
+            ahead: choice.ahead.unwrap_or(4 / lanes.corners() * 2),
+            sums: choice.sums.unwrap_or(2),
+            parts: 1,
+            ctas: 1,
+        };
+        let within = |name: &str, value: u32, most: u32| match value {
+            0 => refuse(format!("--{name} is 1 to {most}, not 0")),
+            n if n > most => refuse(format!("--{name} is 1 to {most}, not {n}")),
+            _ => Ok(()),
+        };
+        within("ahead", config.ahead, 8)?;
+        within("sums", config.sums, 4)?;
+        let have = u64::from(target.shared_bytes);
+        let fits = |c: &Self| c.shared_bytes(&class, p.heads) <= have;
+        config.warps = match choice.warps {
+            Some(n) => {
+                within("warps", n, 31)?;
+                n
+            }
+            None => (1..=20)
+                .rev()
+                .find(|&warps| fits(&Self { warps, ..config }))
+                .unwrap_or(1),
+        };
+        let keep = |held: u32| Self {
+            held,
+            held_pixels: held_pixels(p, held),
+            ..config
+        };
+        let most = class.levels.saturating_sub(1).max(1);
+        config = match choice.held {
+            Some(n) if n > class.levels => {
+                return refuse(format!(
+                    "--held is at most the {} levels, not {n}",
+                    class.levels
+                ));
+            }
+            Some(n) if lanes.slices > 1 && n > 0 => {
+                return refuse(format!(
+                    "--held {n}: levels are kept where a warp has all channels of a head, and {} of {} are more",
+                    p.channels,
+                    p.dtype.dtype()
+                ));
+            }
+            Some(n) => keep(n),
+            None if lanes.slices > 1 => config,
+            // What is left of the L1 is of use too.
+            None => (0..=most.min(2))
+                .rev()
+                .map(keep)
+                .find(|c| c.shared_bytes(&class, p.heads) <= have * 3 / 4)
+                .unwrap_or(config),
+        };
+        if !fits(&config) {
+            return refuse(format!(
+                "{} warps and {} levels that are kept need {} bytes of shared memory; {} has {have}",
+                config.warps,
+                config.held,
+                config.shared_bytes(&class, p.heads),
+                target.name
+            ));
+        }
+        let groups = groups(p, &lanes);
+        config.parts = match choice.parts {
+            Some(0) => return refuse("--parts is at least 1, not 0".into()),
+            Some(n) => n.min(p.num_query.max(1)),
+            None => parts(p, &lanes, config.warps, groups, target),
+        };
+        let items = groups * u64::from(config.parts);
+        config.ctas = match choice.ctas {
+            Some(0) => return refuse("a grid has at least 1 CTA, not 0".into()),
+            Some(n) => n,
+            None => items.clamp(1, target.sms.into()) as u32,
+        };
+        Ok(config)
+    }
+}
+
+/// Pixels of the last levels, in whole copies.
+fn held_pixels(p: &Problem, held: u32) -> u32 {
+    let skip = p.shapes.0.len() - held as usize;
+    let pixels = |shape: &[u32; 2]| p.stored(*shape).iter().product::<u64>();
+    let all: u64 = p.shapes.0[skip..].iter().map(pixels).sum();
+    (all as u32).next_multiple_of(BOX)
+}
+
+/// Batches, with the heads and channels that are worked on apart.
+pub(super) fn groups(p: &Problem, lanes: &Lanes) -> u64 {
+    u64::from(p.batch) * u64::from(p.heads / lanes.heads * lanes.slices)
+}
+
+/// Into how many parts queries are divided, so that waves are full.
+fn parts(p: &Problem, lanes: &Lanes, warps: u32, groups: u64, target: &Target) -> u32 {
+    let sms = u64::from(target.sms);
+    // A part has at least a few rounds of all warps.
+    let round = warps * lanes.queries();
+    let most = p.num_query.div_ceil(4 * round).clamp(1, 64);
+    let idle = |parts: u32| {
+        let items = (groups * u64::from(parts)).max(1);
+        let waves = items.div_ceil(sms);
+        (waves * sms) as f64 / items as f64
+    };
+    // Fewer parts where the waves are as full.
+    let cost = |&n: &u32| idle(n) + 0.002 * f64::from(n);
+    (1..=most)
+        .min_by(|a, b| cost(a).total_cmp(&cost(b)))
+        .unwrap_or(1)
+}

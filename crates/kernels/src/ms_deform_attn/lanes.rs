@@ -1,0 +1,78 @@
+//! How the lanes of a warp share pixels: which of them reads what.
+
+use super::problem::Class;
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+/// What the lanes of one query read of a point at a time.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reads {
+    /// Two neighbours of a row at a time, half of the lanes each: for one head, whose pixels follow each other
+    Pair,
+    /// One pixel at a time: for heads of which two share a line of the cache
+    Pixel,
+}
+
+/// Bytes that a lane reads of a pixel.
+pub(super) const BYTES: u32 = 16;
+/// The most lanes of a pixel; more channels are work of its own.
+const MOST: u32 = 16;
+
+/// The lanes of a warp.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Lanes {
+    /// Of 16 bytes each, of a pixel of one head.
+    pub(super) chunks: u32,
+    /// Lanes of one pixel, a power of two.
+    pub(super) pixel: u32,
+    /// Pixels that are read at a time: 1 or 2.
+    pub(super) sides: u32,
+    /// Heads that a warp works on at a time.
+    pub(super) heads: u32,
+    /// Parts of the channels, each of which is work of its own.
+    pub(super) slices: u32,
+}
+
+impl Lanes {
+    pub(super) fn new(class: &Class, reads: Reads, heads: u32) -> Self {
+        let chunks = class.pixel_bytes().div_ceil(BYTES);
+        let slices = chunks.div_ceil(MOST);
+        let (sides, together) = match reads {
+            Reads::Pair => (2, 1),
+            Reads::Pixel => (1, if heads.is_multiple_of(2) { 2 } else { 1 }),
+        };
+        Self {
+            chunks,
+            pixel: chunks.div_ceil(slices).next_power_of_two(),
+            sides,
+            heads: together,
+            slices,
+        }
+    }
+
+    /// Lanes of a query of one head.
+    pub(super) fn group(&self) -> u32 {
+        self.pixel * self.sides
+    }
+
+    /// Queries of one head each that a warp works on at a time.
+    pub(super) fn items(&self) -> u32 {
+        32 / self.group()
+    }
+
+    /// Queries that a warp works on at a time.
+    pub(super) fn queries(&self) -> u32 {
+        self.items() / self.heads
+    }
+
+    /// Points of a query that a lane works out.
+    pub(super) fn per_lane(&self, class: &Class) -> u32 {
+        class.all_points().div_ceil(self.group())
+    }
+
+    /// Corners of a point that a lane reads.
+    pub(super) fn corners(&self) -> u32 {
+        4 / self.sides
+    }
+}

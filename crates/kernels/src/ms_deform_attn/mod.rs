@@ -1,0 +1,239 @@
+//! Multi-scale deformable attention, forward: every query takes the weighed sum
+//! of some points of several maps, each between four pixels.
+//!
+//! | where | what |
+//! |---|---|
+//! | [`problem`] | what is asked: extents, types, levels |
+//! | [`config`] | how it is solved, and whether it fits |
+//! | [`lanes`] | which lane of a warp reads what |
+//! | `level` | a level, and what becomes of a point in it |
+//! | `texel` | element types: how values are weighed and summed |
+//! | `gather` | what every form is made of |
+//! | `reference` | points that are drawn; float64 |
+//! | `table` | the test table |
+
+pub mod config;
+mod gather;
+pub mod lanes;
+mod level;
+pub mod problem;
+mod reference;
+mod table;
+mod texel;
+
+pub use config::{Choice, Config, Form};
+pub use lanes::Reads;
+pub use problem::{Layout, Locations, Problem, Shapes};
+
+use crate::error::FamilyError;
+use crate::family::{Case, Cost, Family, Period, Place};
+use crate::float::Float;
+use crate::plan::{Buffer, Plan, PlanArg, Step};
+use crate::program::Program;
+use crate::tensor::{HostTensor, TensorSpec};
+use gather::Line;
+use half::{bf16, f16};
+use lanes::Lanes;
+use problem::Class;
+use texel::{Number, Texel};
+use warpline_ir::build::Divisor;
+use warpline_ir::{BuildErrors, Kernel, Target, Type};
+
+/// The family.
+#[derive(Clone, Copy, Debug)]
+pub struct MsDeformAttn;
+
+/// The levels of the encoder of Deformable-DETR.
+const DETR: [[u32; 2]; 4] = [[100, 167], [50, 84], [25, 42], [13, 21]];
+/// Those of a batch of 48 small maps.
+const SEED: [[u32; 2]; 4] = [[92, 160], [46, 80], [23, 40], [12, 20]];
+
+impl Family for MsDeformAttn {
+    type Problem = Problem;
+    type Choice = Choice;
+    type Config = Config;
+
+    const NAME: &'static str = "ms-deform-attn";
+    const ABOUT: &'static str =
+        "multi-scale deformable attention: weighed sums of points between pixels of several maps";
+
+    fn default_problem(place: Place) -> Problem {
+        match place {
+            Place::Cpu => Problem::new(2, 77, 2, 4, &[[16, 12], [8, 6], [4, 3]]),
+            Place::Gpu => Problem::new(2, 22223, 8, 4, &DETR),
+        }
+    }
+
+    fn check(p: &Problem) -> Result<(), FamilyError> {
+        p.check()
+    }
+
+    fn config(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
+        Config::new(p, choice, target)
+    }
+
+    fn candidates(p: &Problem, target: &Target) -> Vec<Config> {
+        let mut all: Vec<Config> = Vec::new();
+        let mut add = |choice: Choice| {
+            let config = Config::new(p, &choice, target);
+            all.extend(config.ok().filter(|c| !all.contains(c)));
+        };
+        add(Choice::default());
+        for warps in [16, 20, 24] {
+            for held in [0, 1, 2] {
+                for ahead in [2, 4] {
+                    add(Choice {
+                        warps: Some(warps),
+                        held: Some(held),
+                        ahead: Some(ahead),
+                        ..Choice::default()
+                    });
+                }
+            }
+        }
+        all
+    }
+
+    fn plan(p: &Problem, c: &Config, _: &Target) -> Result<Plan, FamilyError> {
+        let class = p.class();
+        let lanes = Lanes::new(&class, c.reads, p.heads);
+        let compiled_in = Config {
+            parts: 0,
+            ctas: 0,
+            ..*c
+        };
+        let key = format!("{} {class:?} {lanes:?} {compiled_in:?}", Self::NAME);
+        let kernel = Program::once(key, || build(&class, c, lanes))?;
+        Ok(Plan {
+            steps: vec![Step::new(kernel, [c.ctas, 1, 1], args(p, c, &lanes))],
+            workspace: 0,
+        })
+    }
+
+    fn cost(p: &Problem) -> Cost {
+        let [value, .., locations, weights] = p.specs();
+        let points = weights.elements() as f64;
+        let once = [value, locations, weights, p.out()];
+        Cost {
+            // Four corners of every channel, multiplied and added.
+            flops: 8.0 * points * f64::from(p.channels),
+            bytes: once.iter().map(|spec| spec.bytes() as f64).sum(),
+        }
+    }
+
+    fn inputs(p: &Problem, seed: u64) -> Vec<HostTensor> {
+        reference::inputs(p, seed)
+    }
+
+    fn outputs(p: &Problem) -> Vec<TensorSpec> {
+        vec![p.out()]
+    }
+
+    fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
+        vec![reference::reference(p, inputs)]
+    }
+
+    fn cases() -> Vec<Case<Problem, Choice>> {
+        table::cases()
+    }
+
+    fn bench() -> Vec<(&'static str, Problem)> {
+        let seed = Problem {
+            layout: Layout::Halo,
+            ..Problem::new(48, 20522, 1, 8, &SEED)
+        };
+        let grid = Problem {
+            locations: Locations::Grid,
+            ..seed.clone()
+        };
+        let detr = Problem::new(2, 22223, 8, 4, &DETR);
+        vec![("msda", seed), ("msda", grid), ("msda", detr)]
+    }
+
+    fn period(p: &Problem) -> Option<Period<Problem>> {
+        // Batches are alike.
+        (p.batch > 1).then(|| Period {
+            problem: Problem {
+                batch: 1,
+                ..p.clone()
+            },
+            inputs: p.specs().into(),
+        })
+    }
+
+    fn reduced(p: &Problem) -> Option<Problem> {
+        let small = Problem {
+            batch: p.batch.min(2),
+            num_query: p.num_query.min(600),
+            ..p.clone()
+        };
+        (small != *p).then_some(small)
+    }
+}
+
+/// The kernel of a class and a config.
+fn build(class: &Class, c: &Config, lanes: Lanes) -> Result<Kernel, BuildErrors> {
+    macro_rules! of {
+        ($e:ty) => {
+            match class.point {
+                Float::F32 => kernel::<$e, f32>(class, c, lanes),
+                Float::F16 => kernel::<$e, f16>(class, c, lanes),
+                Float::Bf16 => kernel::<$e, bf16>(class, c, lanes),
+            }
+        };
+    }
+    match class.value {
+        Float::F32 => of!(f32),
+        Float::F16 => of!(f16),
+        Float::Bf16 => of!(bf16),
+    }
+}
+
+/// Every warp works out its points, gathers and adds up; one more brings the
+/// levels that are kept.
+fn kernel<E: Texel, N: Number>(
+    class: &Class,
+    c: &Config,
+    lanes: Lanes,
+) -> Result<Kernel, BuildErrors> {
+    Kernel::build("ms_deform_attn", |k| {
+        let line = Line::<E, N>::declare(k, class, c, lanes);
+        let held = line.held(k);
+        k.role("gather").warps(c.warps).body(|| line.gather(held));
+        if let Some(held) = held {
+            k.role("hold").warps(1).body(|| line.bring(held));
+        }
+    })
+}
+
+/// The arguments of a launch, in the order of the parameters.
+fn args(p: &Problem, c: &Config, lanes: &Lanes) -> Vec<PlanArg> {
+    let number = |x: u64| PlanArg::Scalar(Type::U32, x);
+    let input = |i| PlanArg::Pointer(Buffer::Input(i), 0);
+    let divisor = |by: u32| PlanArg::Scalar(Type::U64, Divisor::word(by));
+    let mut args = vec![input(0)];
+    if c.held > 0 {
+        let row = u64::from(p.heads * p.channels);
+        let rows = u64::from(p.batch).max(1) * p.spatial();
+        let map = gather::map(&p.class(), lanes);
+        args.push(PlanArg::dense(map, Buffer::Input(0), &[row, rows]));
+    }
+    args.extend([3, 4].map(input));
+    args.push(PlanArg::Pointer(Buffer::Output(0), 0));
+    args.extend([p.spatial(), p.num_query.into(), p.heads.into()].map(number));
+    let rounds = p.num_query.div_ceil(c.parts * c.warps * lanes.queries());
+    let items = match p.num_query {
+        0 => 0,
+        _ => config::groups(p, lanes) * u64::from(c.parts),
+    };
+    args.extend([rounds.into(), c.parts.into(), items].map(number));
+    for (shape, start) in p.shapes.0.iter().zip(p.starts()) {
+        args.extend([shape[0].into(), shape[1].into(), start].map(number));
+    }
+    args.push(divisor(c.parts));
+    args.push(divisor(p.heads / lanes.heads * lanes.slices));
+    if lanes.slices > 1 {
+        args.push(divisor(lanes.slices));
+    }
+    args
+}

@@ -1,0 +1,309 @@
+//! What is asked: extents, types, levels, and where the points lie.
+
+use crate::error::FamilyError;
+use crate::float::Float;
+use crate::tensor::TensorSpec;
+use clap::{Args, ValueEnum};
+use serde::{Serialize, Serializer};
+use std::fmt;
+use std::str::FromStr;
+use warpline_ir::DType;
+
+/// What is asked.
+#[derive(Clone, PartialEq, Debug, Args, Serialize)]
+pub struct Problem {
+    /// Batches
+    #[arg(long, value_name = "COUNT")]
+    pub batch: u32,
+    /// Queries of a batch
+    #[arg(long, value_name = "COUNT")]
+    pub num_query: u32,
+    /// Heads
+    #[arg(long, value_name = "COUNT")]
+    pub heads: u32,
+    /// Channels of a head, a multiple of 8 up to 256
+    #[arg(long, value_name = "COUNT")]
+    pub channels: u32,
+    /// Height and width of every level: 92x160,46x80,…
+    #[arg(long, value_name = "HxW,…")]
+    pub shapes: Shapes,
+    /// Points of a query in each level, up to 16
+    #[arg(long, value_name = "COUNT")]
+    pub points: u32,
+    /// Element type of the values and of what comes out
+    #[arg(long)]
+    pub dtype: Float,
+    /// Element type of locations and weights; that of the values where not given
+    #[arg(long)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub point_dtype: Option<Float>,
+    /// How a level lies
+    #[arg(long)]
+    pub layout: Layout,
+    /// Where the points are that are drawn
+    #[arg(long)]
+    pub locations: Locations,
+    /// Pixels of all levels, with their borders in the layout halo; those of the shapes where not given
+    #[arg(long, value_name = "COUNT")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spatial_size: Option<u32>,
+    /// Levels; those of the shapes where not given
+    #[arg(long, value_name = "COUNT")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub levels: Option<u32>,
+    /// Batches that others work on at a time: it changes nothing here
+    #[arg(long, value_name = "COUNT")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub im2col_step: Option<u32>,
+}
+
+/// How a level lies in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Layout {
+    /// Row by row
+    Standard,
+    /// Row by row, with a border of one pixel of zeros around it
+    Halo,
+}
+
+impl Layout {
+    /// Pixels that a side has more than the map.
+    pub(super) fn border(self) -> u32 {
+        match self {
+            Layout::Standard => 0,
+            Layout::Halo => 2,
+        }
+    }
+}
+
+/// Where points are that are drawn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Locations {
+    /// Anywhere in the map
+    Uniform,
+    /// Around the query's own place: normal, 3 pixels of the level wide
+    Grid,
+}
+
+/// Height and width of every level, the first first.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Shapes(pub Vec<[u32; 2]>);
+
+impl FromStr for Shapes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let side = |text: &str| text.trim().parse::<u32>().ok();
+        let level = |text: &str| {
+            let (height, width) = text.split_once(['x', 'X', '×'])?;
+            Some([side(height)?, side(width)?])
+        };
+        let levels: Option<Vec<_>> = text.split(',').map(level).collect();
+        levels.map(Self).ok_or_else(|| {
+            format!("levels are written HxW, with commas between them (16x12,8x6), not {text}")
+        })
+    }
+}
+
+impl fmt::Display for Shapes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all: Vec<_> = self.0.iter().map(|[h, w]| format!("{h}x{w}")).collect();
+        f.write_str(&all.join(","))
+    }
+}
+
+impl Serialize for Shapes {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(self)
+    }
+}
+
+/// All of a problem that is compiled in.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Class {
+    pub(super) value: Float,
+    pub(super) point: Float,
+    pub(super) channels: u32,
+    pub(super) levels: u32,
+    pub(super) points: u32,
+    pub(super) layout: Layout,
+}
+
+impl Class {
+    /// Points of a query.
+    pub(super) fn all_points(&self) -> u32 {
+        self.levels * self.points
+    }
+
+    /// Bytes of a pixel of one head.
+    pub(super) fn pixel_bytes(&self) -> u32 {
+        self.channels * self.value.dtype().bytes() as u32
+    }
+}
+
+/// The most channels, levels, points of a level.
+pub(super) const MOST: [u32; 3] = [256, 8, 16];
+/// The most pixels of a level: the number of one is computed in f32.
+const MOST_PIXELS: u64 = 1 << 22;
+
+impl Problem {
+    /// fp16, drawn uniformly, levels as they are.
+    pub fn new(batch: u32, num_query: u32, heads: u32, points: u32, shapes: &[[u32; 2]]) -> Self {
+        Self {
+            batch,
+            num_query,
+            heads,
+            channels: 32,
+            shapes: Shapes(shapes.to_vec()),
+            points,
+            dtype: Float::F16,
+            point_dtype: None,
+            layout: Layout::Standard,
+            locations: Locations::Uniform,
+            spatial_size: None,
+            levels: None,
+            im2col_step: None,
+        }
+    }
+
+    /// The element type of locations and weights.
+    pub fn point_dtype(&self) -> Float {
+        self.point_dtype.unwrap_or(self.dtype)
+    }
+
+    /// Height and width of a level in memory.
+    pub(super) fn stored(&self, [height, width]: [u32; 2]) -> [u64; 2] {
+        [height, width].map(|side| u64::from(side) + u64::from(self.layout.border()))
+    }
+
+    /// The first pixel of every level.
+    pub fn starts(&self) -> Vec<u64> {
+        let mut next = 0;
+        let start = |shape: &[u32; 2]| {
+            let [height, width] = self.stored(*shape);
+            let first = next;
+            next += height * width;
+            first
+        };
+        self.shapes.0.iter().map(start).collect()
+    }
+
+    /// Pixels of all levels.
+    pub fn spatial(&self) -> u64 {
+        let pixels = |shape: &[u32; 2]| self.stored(*shape).iter().product::<u64>();
+        self.shapes.0.iter().map(pixels).sum()
+    }
+
+    /// All that is compiled in.
+    pub(super) fn class(&self) -> Class {
+        Class {
+            value: self.dtype,
+            point: self.point_dtype(),
+            channels: self.channels,
+            levels: self.shapes.0.len() as u32,
+            points: self.points,
+            layout: self.layout,
+        }
+    }
+
+    /// Refuses what no form serves.
+    pub(super) fn check(&self) -> Result<(), FamilyError> {
+        let refuse = |text: String| Err(FamilyError::Problem(text));
+        let [most_channels, most_levels, most_points] = MOST;
+        let (c, levels, points) = (self.channels, self.shapes.0.len(), self.points);
+        if c == 0 || !c.is_multiple_of(8) || c > most_channels {
+            return refuse(format!(
+                "--channels is a multiple of 8 up to {most_channels}, not {c}"
+            ));
+        }
+        if levels == 0 || levels > most_levels as usize {
+            return refuse(format!("there are 1 to {most_levels} levels, not {levels}"));
+        }
+        if points == 0 || points > most_points {
+            return refuse(format!("--points is 1 to {most_points}, not {points}"));
+        }
+        if self.heads == 0 {
+            return refuse("--heads is at least 1, not 0".into());
+        }
+        if let Some(asked) = self.levels.filter(|&n| n as usize != levels) {
+            return refuse(format!(
+                "--levels {asked} and the {levels} levels of --shapes {} differ",
+                self.shapes
+            ));
+        }
+        for (i, shape) in self.shapes.0.iter().enumerate() {
+            let [height, width] = shape;
+            let pixels: u64 = self.stored(*shape).iter().product();
+            if *height == 0 || *width == 0 || pixels > MOST_PIXELS {
+                return refuse(format!(
+                    "a level has 1 to {MOST_PIXELS} pixels; level {i} of --shapes is {height}x{width}"
+                ));
+            }
+        }
+        let spatial = self.spatial();
+        if let Some(asked) = self.spatial_size.filter(|&n| u64::from(n) != spatial) {
+            return refuse(format!(
+                "--spatial-size {asked} and the {spatial} pixels of --shapes {} in layout {} differ",
+                self.shapes,
+                match self.layout {
+                    Layout::Standard => "standard",
+                    Layout::Halo => "halo",
+                }
+            ));
+        }
+        let pixel = u64::from(self.heads) * u64::from(self.class().pixel_bytes());
+        if spatial * pixel >= 1 << 31 {
+            return refuse(format!(
+                "the values of a batch have less than 2147483648 bytes, not {} ({spatial} pixels of {} heads)",
+                spatial * pixel,
+                self.heads
+            ));
+        }
+        let items = u64::from(self.batch) * u64::from(self.num_query) * u64::from(self.heads);
+        if items >= 1 << 31 {
+            return refuse(format!(
+                "there are less than 2147483648 queries of all heads and batches, not {items}"
+            ));
+        }
+        Ok(())
+    }
+
+    /// The inputs, in order.
+    pub(super) fn specs(&self) -> [TensorSpec; 5] {
+        let class = self.class();
+        let [b, q, h, l, p] = [
+            self.batch,
+            self.num_query,
+            self.heads,
+            class.levels,
+            self.points,
+        ]
+        .map(|n| n as usize);
+        let spec = |name, dtype, shape: &[usize]| TensorSpec {
+            name,
+            dtype,
+            shape: shape.to_vec(),
+        };
+        let value = [b, self.spatial() as usize, h, self.channels as usize];
+        let point = class.point.dtype();
+        [
+            spec("value", self.dtype.dtype(), &value),
+            spec("spatial_shapes", DType::I64, &[l, 2]),
+            spec("level_start_index", DType::I64, &[l]),
+            spec("sampling_locations", point, &[b, q, h, l, p, 2]),
+            spec("attention_weights", point, &[b, q, h, l, p]),
+        ]
+    }
+
+    /// What comes out.
+    pub(super) fn out(&self) -> TensorSpec {
+        let [b, q, hc] = [self.batch, self.num_query, self.heads * self.channels];
+        TensorSpec {
+            name: "out",
+            dtype: self.dtype.dtype(),
+            shape: [b, q, hc].map(|n| n as usize).to_vec(),
+        }
+    }
+}

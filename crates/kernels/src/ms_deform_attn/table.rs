@@ -1,0 +1,101 @@
+//! The test table: small problems that reach every path.
+
+use super::config::Choice;
+use super::lanes::Reads;
+use super::problem::{Layout, Locations, Problem};
+use crate::family::Case;
+use crate::float::Float;
+
+/// Small problems.
+pub(super) fn cases() -> Vec<Case<Problem, Choice>> {
+    let mut cases = Vec::new();
+    let mut add = |problem: Problem, choice: Choice| cases.push(Case { problem, choice });
+    let small = |warps: u32| Choice {
+        warps: Some(warps),
+        ctas: Some(3),
+        parts: Some(2),
+        ..Choice::default()
+    };
+    let levels = [[9, 7], [5, 4], [1, 1]];
+    // What the chooser makes of it.
+    add(
+        Problem::new(2, 77, 2, 4, &[[16, 12], [8, 6], [4, 3]]),
+        Choice::default(),
+    );
+    // Nothing to do, one query, whole and ragged rounds.
+    for queries in [0, 1, 8, 9, 33] {
+        for held in [0, 2] {
+            let choice = Choice {
+                held: Some(held),
+                ..small(1)
+            };
+            add(Problem::new(2, queries, 1, 8, &levels), choice);
+        }
+    }
+    // Types, layouts, reads, heads.
+    for dtype in Float::ALL {
+        for layout in [Layout::Standard, Layout::Halo] {
+            for (heads, reads) in [(1, Reads::Pair), (2, Reads::Pixel), (3, Reads::Pixel)] {
+                let problem = Problem {
+                    dtype,
+                    layout,
+                    locations: Locations::Grid,
+                    ..Problem::new(1, 37, heads, 4, &levels)
+                };
+                let choice = Choice {
+                    reads: Some(reads),
+                    ..small(2)
+                };
+                add(problem, choice);
+            }
+        }
+    }
+    // Channels from one lane to several slices; points that do not divide.
+    for (channels, points, dtype) in [
+        (8, 1, Float::F16),
+        (24, 3, Float::F16),
+        (64, 5, Float::F16),
+        (256, 2, Float::F16),
+        (256, 1, Float::F32),
+        (40, 16, Float::Bf16),
+    ] {
+        for reads in [Reads::Pair, Reads::Pixel] {
+            let problem = Problem {
+                channels,
+                dtype,
+                point_dtype: Some(Float::F32),
+                ..Problem::new(1, 19, 2, points, &[[6, 5], [1, 3]])
+            };
+            let choice = Choice {
+                reads: Some(reads),
+                ..small(1)
+            };
+            add(problem, choice);
+        }
+    }
+    // Levels that are kept of some heads; eight levels.
+    for heads in [1, 4] {
+        let choice = Choice {
+            held: Some(2),
+            ahead: Some(1),
+            sums: Some(4),
+            ..small(2)
+        };
+        add(
+            Problem::new(2, 21, heads, 2, &[[16, 12], [11, 9], [3, 2]]),
+            choice,
+        );
+    }
+    let eight = [
+        [7, 9],
+        [6, 8],
+        [5, 7],
+        [4, 6],
+        [3, 5],
+        [2, 4],
+        [1, 3],
+        [2, 1],
+    ];
+    add(Problem::new(1, 11, 2, 3, &eight), small(1));
+    cases
+}

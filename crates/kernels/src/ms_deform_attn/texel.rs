@@ -1,0 +1,206 @@
+//! Element types: values as they are weighed and summed, locations and weights as they are read.
+
+use half::{bf16, f16};
+use warpline_ir::build::*;
+use warpline_ir::{Bf16x2, Element, F16x2, Scalar};
+
+/// What a lane has of a pixel.
+pub(super) type Words<E> = [Reg<<E as Texel>::Word>; 4];
+
+/// An element type of values.
+pub(super) trait Texel: Element {
+    /// 32 bits of a pixel.
+    type Word: Scalar;
+    /// What multiplies a word.
+    type Weight: Copy;
+    /// Channels of a word.
+    const CHANNELS: u32;
+
+    /// Weights as they are handed from lane to lane.
+    fn hand(weights: &[Reg<f32>]) -> Vec<Reg<u32>>;
+    /// And as they were handed.
+    fn take(words: &[Reg<u32>]) -> Vec<Self::Weight>;
+    /// Adds weighed words of some corners.
+    fn add(sums: &mut [Reg<f32>], corners: &[(Words<Self>, Self::Weight)]);
+    /// Writes an even number of channels, rounded.
+    fn store(to: Global<Self>, at: Reg<u32>, channels: &[Reg<f32>]);
+}
+
+impl Texel for f16 {
+    type Word = F16x2;
+    type Weight = Reg<F16x2>;
+    const CHANNELS: u32 = 2;
+
+    #[track_caller]
+    fn hand(weights: &[Reg<f32>]) -> Vec<Reg<u32>> {
+        let pair = |w: &[Reg<f32>]| Reg::<F16x2>::round(w[0], w[1]).bitcast();
+        weights.chunks(2).map(pair).collect()
+    }
+
+    #[track_caller]
+    fn take(words: &[Reg<u32>]) -> Vec<Reg<F16x2>> {
+        let twice = |x: Reg<f16>| Reg::<F16x2>::pack(x, x);
+        let both = |w: &Reg<u32>| w.bitcast::<F16x2>().halves().map(twice);
+        words.iter().flat_map(both).collect()
+    }
+
+    /// The corners of a few points are summed in f16, and these sums in f32.
+    #[track_caller]
+    fn add(sums: &mut [Reg<f32>], corners: &[(Words<f16>, Reg<F16x2>)]) {
+        for (i, pair) in sums.chunks_mut(2).enumerate() {
+            let mut some: Option<Reg<F16x2>> = None;
+            for (words, weight) in corners {
+                some = Some(match some {
+                    None => words[i] * *weight,
+                    Some(sum) => words[i].fma(*weight, sum),
+                });
+            }
+            let Some(some) = some else { continue };
+            for (sum, x) in pair.iter_mut().zip(some.widen()) {
+                *sum = *sum + x;
+            }
+        }
+    }
+
+    #[track_caller]
+    fn store(to: Global<f16>, at: Reg<u32>, channels: &[Reg<f32>]) {
+        let words: Vec<_> = (channels.chunks(2))
+            .map(|x| Reg::<F16x2>::round(x[0], x[1]).bitcast())
+            .collect();
+        store_words(to, at, &words);
+    }
+}
+
+impl Texel for bf16 {
+    type Word = Bf16x2;
+    type Weight = Reg<f32>;
+    const CHANNELS: u32 = 2;
+
+    #[track_caller]
+    fn hand(weights: &[Reg<f32>]) -> Vec<Reg<u32>> {
+        weights.iter().map(|w| w.bitcast()).collect()
+    }
+
+    #[track_caller]
+    fn take(words: &[Reg<u32>]) -> Vec<Reg<f32>> {
+        words.iter().map(|w| w.bitcast()).collect()
+    }
+
+    #[track_caller]
+    fn add(sums: &mut [Reg<f32>], corners: &[(Words<bf16>, Reg<f32>)]) {
+        for (words, weight) in corners {
+            for (word, pair) in words.iter().zip(sums.chunks_mut(2)) {
+                for (sum, x) in pair.iter_mut().zip(word.widen()) {
+                    *sum = x.fma(*weight, *sum);
+                }
+            }
+        }
+    }
+
+    #[track_caller]
+    fn store(to: Global<bf16>, at: Reg<u32>, channels: &[Reg<f32>]) {
+        let words: Vec<_> = (channels.chunks(2))
+            .map(|x| Reg::<Bf16x2>::round(x[0], x[1]).bitcast())
+            .collect();
+        store_words(to, at, &words);
+    }
+}
+
+impl Texel for f32 {
+    type Word = f32;
+    type Weight = Reg<f32>;
+    const CHANNELS: u32 = 1;
+
+    #[track_caller]
+    fn hand(weights: &[Reg<f32>]) -> Vec<Reg<u32>> {
+        <bf16 as Texel>::hand(weights)
+    }
+
+    #[track_caller]
+    fn take(words: &[Reg<u32>]) -> Vec<Reg<f32>> {
+        <bf16 as Texel>::take(words)
+    }
+
+    #[track_caller]
+    fn add(sums: &mut [Reg<f32>], corners: &[(Words<f32>, Reg<f32>)]) {
+        for (words, weight) in corners {
+            for (word, sum) in words.iter().zip(sums.iter_mut()) {
+                *sum = word.fma(*weight, *sum);
+            }
+        }
+    }
+
+    #[track_caller]
+    fn store(to: Global<f32>, at: Reg<u32>, channels: &[Reg<f32>]) {
+        let words: Vec<_> = channels.iter().map(|x| x.bitcast()).collect();
+        store_words(to, at, &words);
+    }
+}
+
+#[track_caller]
+fn store_words<E: Element>(to: Global<E>, at: Reg<u32>, words: &[Reg<u32>]) {
+    match *words {
+        [a] => to.store_as(at, [a]),
+        [a, b] => to.store_as(at, [a, b]),
+        [a, b, c, d] => to.store_as(at, [a, b, c, d]),
+        _ => {}
+    }
+}
+
+/// An element type of locations and weights.
+pub(super) trait Number: Element {
+    /// Elements of 32 bits.
+    const PER_WORD: u32;
+    /// One element.
+    fn one(from: Global<Self>, at: Reg<u32>) -> Reg<f32>;
+    /// Those of a word.
+    fn of_word(word: Reg<u32>) -> Vec<Reg<f32>>;
+
+    /// `count` elements from a place that is a multiple of the largest power of
+    /// two in it, `known` of them.
+    #[track_caller]
+    fn some(from: Global<Self>, first: Reg<u32>, count: u32) -> Vec<Reg<f32>> {
+        let size = Self::DTYPE.bytes() as u32;
+        let together = (1 << count.trailing_zeros()).min(16 / size);
+        let each = (0..count).step_by(together as usize);
+        each.flat_map(|i| {
+            let at = if i == 0 { first } else { first + i };
+            let words: Vec<Reg<u32>> = match together / Self::PER_WORD {
+                0 => return vec![Self::one(from, at)],
+                1 => from.load_as::<u32, 1>(at).into(),
+                2 => from.load_as::<u32, 2>(at).into(),
+                _ => from.load_as::<u32, 4>(at).into(),
+            };
+            words.into_iter().flat_map(Self::of_word).collect()
+        })
+        .collect()
+    }
+}
+
+macro_rules! half_number {
+    ($($t:ty, $pair:ty;)*) => {$(
+        impl Number for $t {
+            const PER_WORD: u32 = 2;
+            #[track_caller]
+            fn one(from: Global<$t>, at: Reg<u32>) -> Reg<f32> { from.load(at).cast() }
+            #[track_caller]
+            fn of_word(word: Reg<u32>) -> Vec<Reg<f32>> { word.bitcast::<$pair>().widen().into() }
+        }
+    )*};
+}
+half_number! {
+    f16, F16x2;
+    bf16, Bf16x2;
+}
+
+impl Number for f32 {
+    const PER_WORD: u32 = 1;
+    #[track_caller]
+    fn one(from: Global<f32>, at: Reg<u32>) -> Reg<f32> {
+        from.load(at)
+    }
+    #[track_caller]
+    fn of_word(word: Reg<u32>) -> Vec<Reg<f32>> {
+        vec![word.bitcast()]
+    }
+}
