@@ -1,8 +1,9 @@
 //! How it is solved: forms, lanes, what is kept near, and whether it fits the machine.
 
-use super::lanes::{Lanes, Reads};
+use super::lanes::{BYTES, Lanes, Reads};
 use super::problem::{Class, Problem};
 use crate::error::FamilyError;
+use crate::float::Float;
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use warpline_ir::Target;
@@ -77,6 +78,26 @@ impl Config {
         u64::from(self.held_pixels * lanes.heads * class.pixel_bytes()) + 64
     }
 
+    /// Registers that a gathering thread may need: what is in flight, the
+    /// points that it worked out, sums, and what is besides.
+    fn registers(&self, class: &Class, lanes: &Lanes) -> u32 {
+        let weights = match class.value {
+            Float::F16 => lanes.corners() / 2,
+            _ => lanes.corners(),
+        };
+        let flying = (self.ahead + 1) * (lanes.corners() * 4 + weights);
+        let records = lanes.per_lane(class) * lanes.sides * (1 + weights);
+        let sums = BYTES / class.value.dtype().bytes() as u32;
+        22 + flying + records + sums
+    }
+
+    /// The most warps whose threads have that many registers, in quarters of an SM.
+    fn most_warps(&self, class: &Class, lanes: &Lanes, target: &Target) -> u32 {
+        let registers = self.registers(class, lanes).next_multiple_of(8).min(248);
+        let quarter = target.registers / 4 / 32;
+        (quarter / registers * 4).clamp(4, 32)
+    }
+
     /// The config with the caller's choices in it, or why there is none.
     pub(super) fn new(p: &Problem, choice: &Choice, target: &Target) -> Result<Self, FamilyError> {
         fn refuse<T>(text: String) -> Result<T, FamilyError> {
@@ -96,7 +117,7 @@ impl Config {
             held: 0,
             held_pixels: 0,
             ahead: choice.ahead.unwrap_or(4 / lanes.corners() * 2),
-            sums: choice.sums.unwrap_or(2),
+            sums: choice.sums.unwrap_or(8 / lanes.corners()),
             parts: 1,
             ctas: 1,
         };
@@ -109,16 +130,6 @@ impl Config {
         within("sums", config.sums, 4)?;
         let have = u64::from(target.shared_bytes);
         let fits = |c: &Self| c.shared_bytes(&class, p.heads) <= have;
-        config.warps = match choice.warps {
-            Some(n) => {
-                within("warps", n, 31)?;
-                n
-            }
-            None => (1..=20)
-                .rev()
-                .find(|&warps| fits(&Self { warps, ..config }))
-                .unwrap_or(1),
-        };
         let keep = |held: u32| Self {
             held,
             held_pixels: held_pixels(p, held),
@@ -147,6 +158,14 @@ impl Config {
                 .map(keep)
                 .find(|c| c.shared_bytes(&class, p.heads) <= have * 3 / 4)
                 .unwrap_or(config),
+        };
+        config.warps = match choice.warps {
+            Some(n) => {
+                within("warps", n, 31)?;
+                n
+            }
+            // One more brings what is kept.
+            None => config.most_warps(&class, &lanes, target) - u32::from(config.held > 0),
         };
         if !fits(&config) {
             return refuse(format!(

@@ -307,3 +307,98 @@ impl Problem {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem() -> Problem {
+        Problem::new(2, 77, 2, 4, &[[16, 12], [8, 6]])
+    }
+
+    #[test]
+    fn levels_are_written_with_their_sides() {
+        let shapes: Shapes = "16x12, 8X6,1×1".parse().unwrap();
+        assert_eq!(shapes.0, [[16, 12], [8, 6], [1, 1]]);
+        assert_eq!(shapes.to_string(), "16x12,8x6,1x1");
+        for bad in [
+            "",
+            "16",
+            "16x",
+            "x3",
+            "16x12,",
+            "16x12;8x6",
+            "-1x4",
+            "4294967296x1",
+        ] {
+            let refused = bad.parse::<Shapes>().unwrap_err();
+            assert!(
+                refused.contains("HxW") && refused.ends_with(bad),
+                "{refused}"
+            );
+        }
+    }
+
+    #[test]
+    fn starts_follow_from_the_shapes_and_the_layout() {
+        let standard = problem();
+        assert_eq!((standard.starts(), standard.spatial()), (vec![0, 192], 240));
+        let halo = Problem {
+            layout: Layout::Halo,
+            ..problem()
+        };
+        assert_eq!((halo.starts(), halo.spatial()), (vec![0, 252], 332));
+    }
+
+    #[test]
+    fn bad_input_gets_a_sentence() {
+        let refused = |problem: Problem, part: &str| {
+            let text = problem.check().unwrap_err().to_string();
+            assert!(text.contains(part), "{text}");
+        };
+        assert!(problem().check().is_ok());
+        let with = |change: &dyn Fn(&mut Problem)| {
+            let mut problem = problem();
+            change(&mut problem);
+            problem
+        };
+        for channels in [0, 4, 20, 264] {
+            let text = format!("a multiple of 8 up to 256, not {channels}");
+            refused(with(&|p| p.channels = channels), &text);
+        }
+        refused(with(&|p| p.points = 0), "--points is 1 to 16, not 0");
+        refused(with(&|p| p.points = 17), "--points is 1 to 16, not 17");
+        refused(with(&|p| p.heads = 0), "--heads is at least 1, not 0");
+        refused(
+            with(&|p| p.shapes.0 = vec![[2, 2]; 9]),
+            "1 to 8 levels, not 9",
+        );
+        refused(with(&|p| p.shapes.0.clear()), "1 to 8 levels, not 0");
+        refused(
+            with(&|p| p.shapes.0[1] = [0, 3]),
+            "level 1 of --shapes is 0x3",
+        );
+        refused(
+            with(&|p| p.levels = Some(3)),
+            "--levels 3 and the 2 levels of --shapes 16x12,8x6 differ",
+        );
+        refused(
+            with(&|p| p.spatial_size = Some(241)),
+            "--spatial-size 241 and the 240 pixels of --shapes 16x12,8x6 in layout standard differ",
+        );
+        refused(
+            with(&|p| {
+                p.heads = 1 << 20;
+                p.batch = 1 << 10;
+            }),
+            "bytes, not",
+        );
+        refused(
+            with(&|p| {
+                p.num_query = 1 << 30;
+                p.heads = 8;
+            }),
+            "less than 2147483648 queries",
+        );
+    }
+}

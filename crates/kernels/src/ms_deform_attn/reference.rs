@@ -1,6 +1,7 @@
 //! Points that are drawn, and the float64 reference.
 
 use super::problem::{Locations, Problem};
+use crate::float::Float;
 use crate::numbers::Random;
 use crate::tensor::HostTensor;
 
@@ -147,11 +148,13 @@ pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<(f64, f64)> {
 
 /// How far a result may be off, where values are about 1 and weights add up to 1.
 fn bound(p: &Problem, x: f64) -> f64 {
-    use crate::float::Float;
     let (least, of) = match p.dtype {
         Float::F16 => (2e-3, 10),
         Float::Bf16 => (4e-3, 7),
         Float::F32 => (2e-5, 18),
     };
-    least + x.abs() * 0.5_f64.powi(of)
+    match x.is_finite() {
+        true => least + x.abs() * 0.5_f64.powi(of),
+        false => 0.0,
+    }
 }

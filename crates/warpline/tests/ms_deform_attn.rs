@@ -1,0 +1,149 @@
+//! Deformable attention at its edges: points on pixel centres are exact; those
+//! on and beyond borders, in maps of one pixel, and those that are no numbers
+//! count as in the reference.
+
+use warpline::kernels::ms_deform_attn::{Choice, Layout, MsDeformAttn, Problem, Reads};
+use warpline::kernels::{AnyWork, Float, Given, HostTensor, Work};
+use warpline::{Device, RunOptions, run};
+
+/// Every way in which pixels are read: layouts, reads, levels kept.
+fn ways() -> impl Iterator<Item = (Layout, Reads, u32)> {
+    let layouts = [Layout::Standard, Layout::Halo].into_iter();
+    layouts.flat_map(|layout| {
+        let reads = [Reads::Pair, Reads::Pixel].into_iter();
+        reads.flat_map(move |reads| [0, 2].map(|held| (layout, reads, held)))
+    })
+}
+
+/// The work in one of these ways, and its inputs as they are drawn.
+fn work(problem: &Problem, way: (Layout, Reads, u32)) -> (Work<MsDeformAttn>, Vec<HostTensor>) {
+    let (layout, reads, held) = way;
+    let problem = Problem {
+        layout,
+        ..problem.clone()
+    };
+    let choice = Choice {
+        reads: Some(reads),
+        held: Some(held),
+        warps: Some(2),
+        ..Choice::default()
+    };
+    let target = Device::cpu().target();
+    let work = Work::new(problem, &choice, &target).unwrap_or_else(|e| panic!("{e}"));
+    let inputs = work.inputs(3);
+    (work, inputs)
+}
+
+fn holds(work: &dyn AnyWork, way: (Layout, Reads, u32)) {
+    let outcome = run(work, &Device::cpu(), &RunOptions::default());
+    let outcome = outcome.unwrap_or_else(|e| panic!("{way:?}: {e}"));
+    assert!(outcome.passed(), "{way:?}: {:?}", outcome.outputs);
+}
+
+#[test]
+fn integers_at_pixel_centres_come_out_as_they_are() {
+    // Sides are powers of two, so that centres are numbers of any type.
+    let levels = [[8, 16], [4, 2], [1, 1]];
+    for dtype in [Float::F16, Float::F32] {
+        let problem = Problem {
+            dtype,
+            ..Problem::new(1, 16, 2, 2, &levels)
+        };
+        for way in ways() {
+            let (work, mut inputs) = work(&problem, way);
+            let centre = |i: usize, side: u32| (i as u32 % side) as f64 / side as f64;
+            let points = inputs[4].spec.elements();
+            let place = |i: usize| {
+                let [height, width] = levels[i / 2 % 3];
+                let half = |side: u32| 0.5 / side as f64;
+                [
+                    centre(i * 7, width) + half(width),
+                    centre(i * 5, height) + half(height),
+                ]
+            };
+            let places: Vec<f64> = (0..points).flat_map(place).collect();
+            let whole: Vec<f64> = inputs[0].values().map(|x| (8.0 * x).round()).collect();
+            inputs[0] = HostTensor::round(inputs[0].spec.clone(), whole);
+            inputs[3] = HostTensor::round(inputs[3].spec.clone(), places);
+            let eighths = (0..points).map(|i| (i % 5) as f64 / 8.0);
+            inputs[4] = HostTensor::round(inputs[4].spec.clone(), eighths);
+            let exact = work.reference(&inputs).remove(0).into_iter();
+            let answer = vec![exact.map(|(x, _)| (x, 0.0)).collect()];
+            holds(&Given::new(work, inputs).answered(answer), way);
+        }
+    }
+}
+
+#[test]
+fn borders_and_what_is_beyond_count_as_in_the_reference() {
+    let levels = [[6, 5], [2, 1], [1, 3], [1, 1]];
+    for dtype in Float::ALL {
+        let problem = Problem {
+            dtype,
+            point_dtype: Some(Float::F32),
+            ..Problem::new(1, 12, 2, 3, &levels)
+        };
+        for way in ways() {
+            let (work, mut inputs) = work(&problem, way);
+            let special = |i: usize, side: u32| {
+                let side = f64::from(side);
+                let all = [
+                    0.0,
+                    1.0,
+                    -0.5 / side,         // one before the first centre: -1 exactly
+                    (side + 0.5) / side, // one behind the last
+                    -0.49 / side,
+                    (side + 0.49) / side,
+                    -3.0,
+                    7.5,
+                    f64::NAN,
+                    f64::INFINITY,
+                    f64::NEG_INFINITY,
+                    1e30,
+                    0.5,
+                    0.25 / side,
+                    -0.0,
+                    1e-8,
+                ];
+                all[i % all.len()]
+            };
+            let place = |i: usize| {
+                let [height, width] = levels[i / 3 % 4];
+                [special(i * 5 + i / 16, width), special(i * 3, height)]
+            };
+            let points = inputs[4].spec.elements();
+            let places: Vec<f64> = (0..points).flat_map(place).collect();
+            inputs[3] = HostTensor::round(inputs[3].spec.clone(), places);
+            holds(&Given::new(work, inputs), way);
+        }
+    }
+}
+
+#[test]
+fn a_weight_that_is_no_number_counts_inside_alone() {
+    let problem = Problem::new(1, 4, 2, 2, &[[4, 4], [2, 2]]);
+    for way in ways() {
+        let (work, mut inputs) = work(&problem, way);
+        let points = inputs[4].spec.elements();
+        // The first query's first point is far outside, the second's inside.
+        let per_query = 2 * 4;
+        let place = |i: usize| match i {
+            0 => [9.0, 9.0],
+            _ => [0.4, 0.6],
+        };
+        let places: Vec<f64> = (0..points).flat_map(place).collect();
+        let weights = (0..points).map(|i| match i {
+            0 => f64::NAN,
+            i if i == per_query => f64::NAN,
+            _ => 0.25,
+        });
+        inputs[3] = HostTensor::round(inputs[3].spec.clone(), places);
+        inputs[4] = HostTensor::round(inputs[4].spec.clone(), weights);
+        let (good, bad) = {
+            let all = &work.reference(&inputs)[0];
+            (all[0].0, all[2 * 32].0)
+        };
+        assert!(good.is_finite() && bad.is_nan());
+        holds(&Given::new(work, inputs), way);
+    }
+}
