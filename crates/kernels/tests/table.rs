@@ -44,8 +44,8 @@ fn every_case_and_what_is_measured_is_accepted_by_the_checker_and_ptxas() {
             .into_iter()
             .flat_map(|suite| family.bench(suite, &TARGET).expect("legal"));
         let cases = family.cases(&TARGET);
-        // Of a long table every third case, without all of it.
-        let step = if full() || cases.len() < 60 { 1 } else { 3 };
+        // Of a long table every fourth case, without all of it.
+        let step = if full() || cases.len() < 60 { 1 } else { 4 };
         let cases = cases.into_iter().step_by(step).flatten();
         for work in cases.chain(measured) {
             let at = format!("{} {} {}", work.family(), work.problem(), work.config());
@@ -88,8 +88,8 @@ fn every_candidate_is_accepted_by_the_checker() {
             let command = family.flags(clap::Command::new("none"), place);
             let none = command.get_matches_from(["none"]);
             let all = family.candidates(&none, place, &TARGET).expect("legal");
-            // Without all of it, every third.
-            let step = if full() { 1 } else { 3 };
+            // Without all of it, every fifth.
+            let step = if full() { 1 } else { 5 };
             for work in all.into_iter().step_by(step) {
                 let at = format!("{} {} {}", work.family(), work.problem(), work.config());
                 for step in work.plan(&TARGET).expect("legal").steps {

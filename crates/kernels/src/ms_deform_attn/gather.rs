@@ -243,8 +243,8 @@ impl<E: Texel, N: Number> Line<E, N> {
         let (all, each) = (self.class.all_points(), self.lanes.per_lane(&self.class));
         let places = self.locations.offset(number.mul_wide(2 * all));
         let weights = self.weights.offset(number.mul_wide(all));
-        let first = seat.within * each;
-        if all == each * self.lanes.group() {
+        if self.lanes.is_dense(&self.class) {
+            let first = seat.within * each;
             return Raw {
                 places: N::some(places, first * 2, 2 * each),
                 weights: N::some(weights, first, each),
@@ -256,7 +256,7 @@ impl<E: Texel, N: Number> Line<E, N> {
         };
         for i in 0..each {
             // What is behind the last is worked out, and not read by anyone.
-            let point = (first + i).min(all - 1);
+            let point = (seat.within + i * self.lanes.group()).min(all - 1);
             raw.places.extend(N::some(places, point * 2, 2));
             raw.weights.push(N::one(weights, point));
         }
@@ -269,11 +269,16 @@ impl<E: Texel, N: Number> Line<E, N> {
         let (class, lanes) = (&self.class, &self.lanes);
         let each = lanes.per_lane(class);
         // A lane's points lie in one level, or each in its own.
+        let dense = lanes.is_dense(class);
         let level_of = |i: u32| {
-            let point = (seat.within * each + i).min(class.all_points() - 1);
+            let point = match dense {
+                true => seat.within * each + i,
+                false => (seat.within + i * lanes.group()).min(class.all_points() - 1),
+            };
             self.level_of(point / class.points)
         };
-        let own = class.points.is_multiple_of(each).then(|| level_of(0));
+        let single = dense && class.points.is_multiple_of(each);
+        let own = single.then(|| level_of(0));
         let steps: Vec<[Reg<u32>; 2]> = (0..class.levels)
             .map(|level| self.level_of(level.reg()).steps)
             .collect();
@@ -289,7 +294,7 @@ impl<E: Texel, N: Number> Line<E, N> {
                     let window = level.window(place, raw.weights[i as usize]);
                     self.record(&level, &window)
                 });
-                let records = Records::new(lanes, seat, records.collect());
+                let records = Records::new(class, lanes, seat, records.collect());
                 let sums = self.sum(item, seat, near, &steps, |point| records.of(point));
                 self.store(item, seat, number, there, sums);
             });
@@ -442,9 +447,8 @@ impl<E: Texel, N: Number> Line<E, N> {
 struct Records {
     /// The first lane of a query and side.
     first: Reg<u32>,
+    class: Class,
     lanes: Lanes,
-    /// Points that a lane worked out.
-    each: u32,
     /// Those that a lane has, each some words.
     all: Vec<Vec<Reg<u32>>>,
 }
@@ -454,15 +458,14 @@ impl Records {
     /// records for its side of what its neighbour on the other side worked out,
     /// and gives it those for the other.
     #[track_caller]
-    fn new(lanes: &Lanes, seat: Seat, points: Vec<Vec<Vec<Reg<u32>>>>) -> Self {
-        let each = points.len() as u32;
+    fn new(class: &Class, lanes: &Lanes, seat: Seat, points: Vec<Vec<Vec<Reg<u32>>>>) -> Self {
         let start = lane_id() & !(lanes.group() - 1);
         let Some(side) = seat.side else {
             let all = points.into_iter().map(|mut sides| sides.swap_remove(0));
             return Self {
                 first: start,
+                class: *class,
                 lanes: *lanes,
-                each,
                 all: all.collect(),
             };
         };
@@ -484,8 +487,8 @@ impl Records {
         own.extend(others);
         Self {
             first: start + side * lanes.pixel,
+            class: *class,
             lanes: *lanes,
-            each,
             all: own,
         }
     }
@@ -493,10 +496,11 @@ impl Records {
     /// The record of a point, known to all lanes of its query and side.
     #[track_caller]
     fn of(&self, point: u32) -> Vec<Reg<u32>> {
-        let (by, i) = (point / self.each, point % self.each);
+        let (by, i) = self.lanes.worker(&self.class, point);
         let (lane, i) = match by < self.lanes.pixel || self.lanes.sides == 1 {
             true => (by, i),
-            false => (by - self.lanes.pixel, self.each + i),
+            // What came from the other side is behind what did not.
+            false => (by - self.lanes.pixel, self.lanes.per_lane(&self.class) + i),
         };
         let lane = self.first + lane;
         let words = self.all[i as usize].iter();

@@ -71,6 +71,21 @@ impl Lanes {
         class.all_points().div_ceil(self.group())
     }
 
+    /// Are the points that a lane works out neighbours, which it reads as one?
+    /// Else those of neighbouring lanes are.
+    pub(super) fn is_dense(&self, class: &Class) -> bool {
+        let each = self.per_lane(class);
+        each.is_power_of_two() && each * self.group() == class.all_points()
+    }
+
+    /// The lane that works out a point, and which of its points that is.
+    pub(super) fn worker(&self, class: &Class, point: u32) -> (u32, u32) {
+        match self.is_dense(class) {
+            true => (point / self.per_lane(class), point % self.per_lane(class)),
+            false => (point % self.group(), point / self.group()),
+        }
+    }
+
     /// Corners of a point that a lane reads.
     pub(super) fn corners(&self) -> u32 {
         4 / self.sides

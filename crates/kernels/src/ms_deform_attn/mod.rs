@@ -59,7 +59,7 @@ impl Family for MsDeformAttn {
 
     fn default_problem(place: Place) -> Problem {
         match place {
-            Place::Cpu => Problem::new(2, 77, 2, 4, &[[16, 12], [8, 6], [4, 3]]),
+            Place::Cpu => Problem::new(2, 77, 2, 4, &[[16, 12], [8, 6], [4, 3], [2, 2]]),
             Place::Gpu => Problem::new(2, 22223, 8, 4, &DETR),
         }
     }
@@ -79,8 +79,8 @@ impl Family for MsDeformAttn {
             all.extend(config.ok().filter(|c| !all.contains(c)));
         };
         add(Choice::default());
-        for warps in [16, 20, 24] {
-            for held in [0, 1, 2] {
+        for warps in [15, 19] {
+            for held in [0, 2] {
                 for ahead in [2, 4] {
                     add(Choice {
                         warps: Some(warps),

@@ -23,55 +23,51 @@ pub(super) fn cases() -> Vec<Case<Problem, Choice>> {
         Choice::default(),
     );
     // Nothing to do, one query, whole and ragged rounds.
-    for queries in [0, 1, 8, 9, 33] {
-        for held in [0, 2] {
-            let choice = Choice {
-                held: Some(held),
-                ..small(1)
-            };
-            add(Problem::new(2, queries, 1, 8, &levels), choice);
-        }
+    for (queries, held) in [(0, 2), (1, 0), (8, 2), (9, 2), (33, 0)] {
+        let choice = Choice {
+            held: Some(held),
+            ..small(1)
+        };
+        add(Problem::new(2, queries, 1, 8, &levels), choice);
     }
     // Types, layouts, reads, heads.
-    for dtype in Float::ALL {
-        for layout in [Layout::Standard, Layout::Halo] {
-            for (heads, reads) in [(1, Reads::Pair), (2, Reads::Pixel), (3, Reads::Pixel)] {
-                let problem = Problem {
-                    dtype,
-                    layout,
-                    locations: Locations::Grid,
-                    ..Problem::new(1, 37, heads, 4, &levels)
-                };
-                let choice = Choice {
-                    reads: Some(reads),
-                    ..small(2)
-                };
-                add(problem, choice);
-            }
-        }
-    }
-    // Channels from one lane to several slices; points that do not divide.
-    for (channels, points, dtype) in [
-        (8, 1, Float::F16),
-        (24, 3, Float::F16),
-        (64, 5, Float::F16),
-        (256, 2, Float::F16),
-        (256, 1, Float::F32),
-        (40, 16, Float::Bf16),
-    ] {
-        for reads in [Reads::Pair, Reads::Pixel] {
+    let seats = [(1, Reads::Pair), (2, Reads::Pixel), (3, Reads::Pixel)];
+    for (i, dtype) in Float::ALL.into_iter().enumerate() {
+        for (j, layout) in [Layout::Standard, Layout::Halo].into_iter().enumerate() {
+            let (heads, reads) = seats[(i + j) % seats.len()];
             let problem = Problem {
-                channels,
                 dtype,
-                point_dtype: Some(Float::F32),
-                ..Problem::new(1, 19, 2, points, &[[6, 5], [1, 3]])
+                layout,
+                locations: Locations::Grid,
+                ..Problem::new(1, 37, heads, 4, &levels)
             };
             let choice = Choice {
                 reads: Some(reads),
-                ..small(1)
+                ..small(2)
             };
             add(problem, choice);
         }
+    }
+    // Channels from one lane to several slices; points that do not divide.
+    for (channels, points, dtype, reads) in [
+        (8, 1, Float::F16, Reads::Pixel),
+        (24, 3, Float::F16, Reads::Pair),
+        (64, 5, Float::F16, Reads::Pixel),
+        (256, 2, Float::F16, Reads::Pixel),
+        (256, 1, Float::F32, Reads::Pair),
+        (40, 16, Float::Bf16, Reads::Pair),
+    ] {
+        let problem = Problem {
+            channels,
+            dtype,
+            point_dtype: Some(Float::F32),
+            ..Problem::new(1, 19, 2, points, &[[6, 5], [1, 3]])
+        };
+        let choice = Choice {
+            reads: Some(reads),
+            ..small(1)
+        };
+        add(problem, choice);
     }
     // Levels that are kept of some heads; eight levels.
     for heads in [1, 4] {
