@@ -15,6 +15,7 @@ mod legal;
 mod named;
 mod operands;
 mod proxy;
+mod quiet;
 mod references;
 mod registers;
 mod roles;

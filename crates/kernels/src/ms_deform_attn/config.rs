@@ -75,7 +75,7 @@ impl Config {
     /// Bytes of shared memory.
     pub(super) fn shared_bytes(&self, class: &Class, heads: u32) -> u64 {
         let lanes = Lanes::new(class, self.reads, heads);
-        u64::from(self.held_pixels * lanes.heads * class.pixel_bytes()) + 64
+        u64::from(self.held_pixels) * u64::from(lanes.heads * class.pixel_bytes()) + 64
     }
 
     /// Registers that a gathering thread may need: what is in flight, the
@@ -169,8 +169,7 @@ impl Config {
         };
         if !fits(&config) {
             return refuse(format!(
-                "{} warps and {} levels that are kept need {} bytes of shared memory; {} has {have}",
-                config.warps,
+                "{} levels that are kept need {} bytes of shared memory; {} has {have}",
                 config.held,
                 config.shared_bytes(&class, p.heads),
                 target.name
@@ -183,6 +182,12 @@ impl Config {
             None => parts(p, &lanes, config.warps, groups, target),
         };
         let items = groups * u64::from(config.parts);
+        if items >= 1 << 31 {
+            return refuse(format!(
+                "a grid counts less than 2147483648 parts of all batches and heads, not {items} (--parts {})",
+                config.parts
+            ));
+        }
         config.ctas = match choice.ctas {
             Some(0) => return refuse("a grid has at least 1 CTA, not 0".into()),
             Some(n) => n,

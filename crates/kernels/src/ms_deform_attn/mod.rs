@@ -221,12 +221,13 @@ fn args(p: &Problem, c: &Config, lanes: &Lanes) -> Vec<PlanArg> {
     args.extend([3, 4].map(input));
     args.push(PlanArg::Pointer(Buffer::Output(0), 0));
     args.extend([p.spatial(), p.num_query.into(), p.heads.into()].map(number));
-    let rounds = p.num_query.div_ceil(c.parts * c.warps * lanes.queries());
+    let at_once = u64::from(c.parts) * u64::from(c.warps * lanes.queries());
+    let rounds = u64::from(p.num_query).div_ceil(at_once);
     let items = match p.num_query {
         0 => 0,
         _ => config::groups(p, lanes) * u64::from(c.parts),
     };
-    args.extend([rounds.into(), c.parts.into(), items].map(number));
+    args.extend([rounds, c.parts.into(), items].map(number));
     for (shape, start) in p.shapes.0.iter().zip(p.starts()) {
         args.extend([shape[0].into(), shape[1].into(), start].map(number));
     }

@@ -156,8 +156,8 @@ pub(super) trait Number: Element {
     /// Those of a word.
     fn of_word(word: Reg<u32>) -> Vec<Reg<f32>>;
 
-    /// `count` elements from a place that is a multiple of the largest power of
-    /// two in it, `known` of them.
+    /// `count` elements, whose first one is a multiple of the largest power of
+    /// two in `count`.
     #[track_caller]
     fn some(from: Global<Self>, first: Reg<u32>, count: u32) -> Vec<Reg<f32>> {
         let size = Self::DTYPE.bytes() as u32;
