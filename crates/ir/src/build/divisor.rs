@@ -1,6 +1,7 @@
 //! Divisors that a launch knows.
 
 use super::declare::Builder;
+use super::flow::select;
 use super::reg::Reg;
 use super::state::here;
 
@@ -67,6 +68,16 @@ impl Divisor {
     pub fn of(self, x: Reg<u32>) -> Reg<u32> {
         let _at = here();
         (x.mul_wide(self.factor) >> self.shift).cast()
+    }
+
+    /// `yes` in the lanes where `cond` holds, `no` in the rest.
+    #[track_caller]
+    pub fn select(cond: Reg<bool>, yes: Self, no: Self) -> Self {
+        let _at = here();
+        Self {
+            factor: select(cond, yes.factor, no.factor),
+            shift: select(cond, yes.shift, no.shift),
+        }
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::lanes::{BYTES, Lanes, Reads};
 use super::problem::{Class, Problem};
+use super::record::{Format, Shelf};
 use crate::error::FamilyError;
-use crate::float::Float;
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use warpline_ir::Target;
@@ -14,6 +14,26 @@ use warpline_ir::Target;
 pub enum Form {
     /// Every warp works out its points, gathers and adds up
     Plain,
+}
+
+/// The order in which queries are walked.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// As they are
+    Rows,
+    /// In strips of columns of every level, where queries are the pixels of the levels
+    Strips,
+}
+
+/// How what was worked out of a point comes to those who gather it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Handed {
+    /// From lane to lane
+    Shuffles,
+    /// Through shared memory
+    Shared,
 }
 
 /// What the caller fixes of the config.
@@ -37,6 +57,21 @@ pub struct Choice {
     /// Points that are summed in f16 before they are added in f32
     #[arg(long, value_name = "COUNT")]
     pub sums: Option<u32>,
+    /// Have pixels of two points in one word, of 16 bits each
+    #[arg(long, value_name = "BOOL")]
+    pub paired: Option<bool>,
+    /// How what was worked out of a point comes to those who gather it
+    #[arg(long)]
+    pub handed: Option<Handed>,
+    /// Ask for the points of the next queries before these are gathered
+    #[arg(long, value_name = "BOOL")]
+    pub prefetch: Option<bool>,
+    /// The order in which queries are walked
+    #[arg(long)]
+    pub order: Option<Order>,
+    /// Columns of a strip
+    #[arg(long, value_name = "COUNT")]
+    pub strip: Option<u32>,
     /// Parts that the queries of a batch and head are divided into
     #[arg(long, value_name = "COUNT")]
     pub parts: Option<u32>,
@@ -62,12 +97,26 @@ pub struct Config {
     pub ahead: u32,
     /// Points that are summed in f16 before they are added in f32.
     pub sums: u32,
+    /// Have records the pixels of two points in one word?
+    pub paired: bool,
+    /// How what was worked out of a point comes to those who gather it.
+    pub handed: Handed,
+    /// Are points asked for a round ahead?
+    pub prefetch: bool,
+    /// The order in which queries are walked.
+    pub order: Order,
+    /// Columns of a strip.
+    pub strip: u32,
     /// Parts that the queries of a batch and head are divided into.
     pub parts: u32,
     /// CTAs of the grid.
     pub ctas: u32,
 }
 
+/// Bytes that barriers may take.
+const BARRIERS: u64 = 128;
+/// Columns of a strip.
+const STRIP: u32 = 32;
 /// Pixels that one copy brings of levels that are kept.
 pub(super) const BOX: u32 = 64;
 
@@ -75,16 +124,39 @@ impl Config {
     /// Bytes of shared memory.
     pub(super) fn shared_bytes(&self, class: &Class, heads: u32) -> u64 {
         let lanes = Lanes::new(class, self.reads, heads);
-        u64::from(self.held_pixels) * u64::from(lanes.heads * class.pixel_bytes()) + 64
+        let held = u64::from(self.held_pixels) * u64::from(lanes.heads * class.pixel_bytes());
+        let shelf = match self.handed {
+            Handed::Shuffles => 0,
+            Handed::Shared => {
+                let rows = lanes.items() * self.warps;
+                self.shelf(class, &lanes, rows).words()
+            }
+        };
+        held + u64::from(shelf) * 4 + BARRIERS
+    }
+
+    /// How records look.
+    pub(super) fn format(&self, class: &Class, lanes: &Lanes) -> Format {
+        Format {
+            points: if self.paired { 2 } else { 1 },
+            weights: lanes.weight_words(class),
+        }
+    }
+
+    /// Records of so many queries and heads in shared memory.
+    pub(super) fn shelf(&self, class: &Class, lanes: &Lanes, rows: u32) -> Shelf {
+        Shelf::new(self.format(class, lanes), class, lanes, rows)
+    }
+
+    /// Queries that a CTA works on at a time.
+    pub(super) fn round(&self, lanes: &Lanes) -> u32 {
+        self.warps * lanes.queries()
     }
 
     /// Registers that a gathering thread may need: what is in flight, the
     /// points that it worked out, sums, and what is besides.
     fn registers(&self, class: &Class, lanes: &Lanes) -> u32 {
-        let weights = match class.value {
-            Float::F16 => lanes.corners() / 2,
-            _ => lanes.corners(),
-        };
+        let weights = lanes.weight_words(class);
         let flying = (self.ahead + 1) * (lanes.corners() * 4 + weights);
         let records = lanes.per_lane(class) * lanes.sides * (1 + weights);
         let sums = BYTES / class.value.dtype().bytes() as u32;
@@ -110,6 +182,8 @@ impl Config {
             _ => Reads::Pair,
         });
         let lanes = Lanes::new(&class, reads, p.heads);
+        // Pixels of records have 16 bits each where two share one.
+        let can_pair = lanes.can_pair(&class) && p.spatial() <= 1 << 16;
         let mut config = Self {
             form: choice.form.unwrap_or(Form::Plain),
             reads,
@@ -118,6 +192,11 @@ impl Config {
             held_pixels: 0,
             ahead: choice.ahead.unwrap_or(4 / lanes.corners() * 2),
             sums: choice.sums.unwrap_or(8 / lanes.corners()),
+            paired: choice.paired.unwrap_or(can_pair),
+            handed: choice.handed.unwrap_or(Handed::Shuffles),
+            prefetch: choice.prefetch.unwrap_or(false),
+            order: choice.order.unwrap_or(Order::Rows),
+            strip: choice.strip.unwrap_or(STRIP),
             parts: 1,
             ctas: 1,
         };
@@ -128,6 +207,24 @@ impl Config {
         };
         within("ahead", config.ahead, 8)?;
         within("sums", config.sums, 4)?;
+        if config.paired && !can_pair {
+            return refuse(format!(
+                "--paired true: records of two points need an even number of points of a lane and at most 65536 pixels, not {} of {} points and {} pixels",
+                lanes.per_lane(&class),
+                class.all_points(),
+                p.spatial()
+            ));
+        }
+        if !config.strip.is_power_of_two() {
+            return refuse(format!("--strip is a power of two, not {}", config.strip));
+        }
+        if config.order == Order::Strips && u64::from(p.num_query) != p.spatial() {
+            return refuse(format!(
+                "--order strips: queries are the {} pixels of the levels, not {}",
+                p.spatial(),
+                p.num_query
+            ));
+        }
         let have = u64::from(target.shared_bytes);
         let fits = |c: &Self| c.shared_bytes(&class, p.heads) <= have;
         let keep = |held: u32| Self {

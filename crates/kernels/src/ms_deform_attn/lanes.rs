@@ -1,6 +1,7 @@
 //! How the lanes of a warp share pixels: which of them reads what.
 
 use super::problem::Class;
+use crate::float::Float;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
@@ -83,6 +84,19 @@ impl Lanes {
         match self.is_dense(class) {
             true => (point / self.per_lane(class), point % self.per_lane(class)),
             false => (point % self.group(), point / self.group()),
+        }
+    }
+
+    /// May two points share a record: are there two of a lane at a time?
+    pub(super) fn can_pair(&self, class: &Class) -> bool {
+        self.is_dense(class) && self.per_lane(class).is_multiple_of(2)
+    }
+
+    /// Words of a point's weights that a lane is handed.
+    pub(super) fn weight_words(&self, class: &Class) -> u32 {
+        match class.value {
+            Float::F16 => self.corners() / 2,
+            _ => self.corners(),
         }
     }
 

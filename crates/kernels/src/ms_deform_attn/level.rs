@@ -20,18 +20,16 @@ pub(super) struct Level {
     second: Option<[Reg<f32>; 2]>,
     /// Pixels of a row in memory.
     stride: Reg<f32>,
-    /// Elements from pixel to pixel.
-    pitch: Reg<u32>,
-    /// Its first element, less what an integer's bits are too much.
+    /// Its first pixel, less what an integer's bits are too much.
     first: Reg<u32>,
-    /// Elements from a row to the next, and from a column; 0 where there is none.
+    /// Pixels from a row to the next, and from a column; 0 where there is none.
     pub(super) steps: [Reg<u32>; 2],
     layout: Layout,
 }
 
 /// A point as its corners are read: where the first of them is, and what each counts.
 pub(super) struct Window {
-    /// Elements from the first of the values.
+    /// The pixel, counted from the first of the values.
     pub(super) first: Reg<u32>,
     /// Upper and lower row, each left and right.
     pub(super) weights: [[Reg<f32>; 2]; 2],
@@ -71,6 +69,15 @@ impl Extent {
         found
     }
 
+    /// Height and width in memory.
+    #[track_caller]
+    pub(super) fn stored(&self, layout: Layout) -> [Reg<u32>; 2] {
+        self.sides.map(|side| match layout.border() {
+            0 => side,
+            border => side + border,
+        })
+    }
+
     /// The first pixel.
     pub(super) fn start(&self) -> Reg<u32> {
         self.start
@@ -78,28 +85,22 @@ impl Extent {
 }
 
 impl Level {
-    /// A level whose pixels are so many elements apart, and whose first one is
-    /// so many from where they start.
+    /// A level whose first pixel is so many from where pixels are counted.
     #[track_caller]
-    pub(super) fn new(extent: &Extent, layout: Layout, pitch: Reg<u32>, start: Reg<u32>) -> Self {
+    pub(super) fn new(extent: &Extent, layout: Layout, start: Reg<u32>) -> Self {
         let number = |x: Reg<u32>| x.cast::<f32>();
-        let stored = extent.sides.map(|side| match layout.border() {
-            0 => side,
-            border => side + border,
-        });
+        let stored = extent.stored(layout);
         let [height, width] = stored;
         let more = [height, width].map(|side| side.gt(1));
         let second = more.map(|more| select(more, 1.0f32, 0.0f32));
         let last = stored.map(|side| number(side.max(2) - 2));
-        let row = width * pitch;
         Self {
             sides: extent.sides.map(number),
             last,
             second: (layout == Layout::Standard).then_some(second),
             stride: number(width),
-            pitch,
-            first: start * pitch - pitch * INTEGER_BITS,
-            steps: [select(more[0], row, 0u32), select(more[1], pitch, 0u32)],
+            first: start - INTEGER_BITS,
+            steps: [select(more[0], width, 0u32), select(more[1], 1u32, 0u32)],
             layout,
         }
     }
@@ -140,7 +141,7 @@ impl Level {
         let weight = select(inside, weight, 0.0f32);
         let rows = rows.map(|r| r * weight);
         Window {
-            first: pixel.bitcast::<u32>().mad(self.pitch, self.first),
+            first: pixel.bitcast::<u32>() + self.first,
             weights: rows.map(|r| cols.map(|c| r * c)),
         }
     }

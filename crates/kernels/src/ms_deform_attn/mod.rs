@@ -8,7 +8,12 @@
 //! | [`lanes`] | which lane of a warp reads what |
 //! | `level` | a level, and what becomes of a point in it |
 //! | `texel` | element types: how values are weighed and summed |
-//! | `gather` | what every form is made of |
+//! | `line` | the parameters of a launch |
+//! | `walk` | which queries, and in which order |
+//! | `points` | points as they are given, and as they are worked out |
+//! | `record` | what is handed on of a point, and how |
+//! | `gather` | weighed sums of what lies around points |
+//! | `plain` | the forms |
 //! | `reference` | points that are drawn; float64 |
 //! | `table` | the test table |
 
@@ -16,12 +21,17 @@ pub mod config;
 mod gather;
 pub mod lanes;
 mod level;
+mod line;
+mod plain;
+mod points;
 pub mod problem;
+mod record;
 mod reference;
 mod table;
 mod texel;
+mod walk;
 
-pub use config::{Choice, Config, Form};
+pub use config::{Choice, Config, Form, Handed, Order};
 pub use lanes::Reads;
 pub use problem::{Layout, Locations, Problem, Shapes};
 
@@ -31,11 +41,12 @@ use crate::float::Float;
 use crate::plan::{Buffer, Plan, PlanArg, Step};
 use crate::program::Program;
 use crate::tensor::{HostTensor, TensorSpec};
-use gather::Line;
 use half::{bf16, f16};
 use lanes::Lanes;
+use line::Line;
 use problem::Class;
 use texel::{Number, Texel};
+use walk::Walk;
 use warpline_ir::build::Divisor;
 use warpline_ir::{BuildErrors, Kernel, Target, Type};
 
@@ -189,8 +200,7 @@ fn build(class: &Class, c: &Config, lanes: Lanes) -> Result<Kernel, BuildErrors>
     }
 }
 
-/// Every warp works out its points, gathers and adds up; one more brings the
-/// levels that are kept.
+/// The kernel, in its form.
 fn kernel<E: Texel, N: Number>(
     class: &Class,
     c: &Config,
@@ -198,10 +208,8 @@ fn kernel<E: Texel, N: Number>(
 ) -> Result<Kernel, BuildErrors> {
     Kernel::build("ms_deform_attn", |k| {
         let line = Line::<E, N>::declare(k, class, c, lanes);
-        let held = line.held(k);
-        k.role("gather").warps(c.warps).body(|| line.gather(held));
-        if let Some(held) = held {
-            k.role("hold").warps(1).body(|| line.bring(held));
+        match c.form {
+            Form::Plain => plain::roles(k, &line),
         }
     })
 }
@@ -215,13 +223,13 @@ fn args(p: &Problem, c: &Config, lanes: &Lanes) -> Vec<PlanArg> {
     if c.held > 0 {
         let row = u64::from(p.heads * p.channels);
         let rows = u64::from(p.batch).max(1) * p.spatial();
-        let map = gather::map(&p.class(), lanes);
+        let map = line::pixels(&p.class(), lanes);
         args.push(PlanArg::dense(map, Buffer::Input(0), &[row, rows]));
     }
     args.extend([3, 4].map(input));
     args.push(PlanArg::Pointer(Buffer::Output(0), 0));
     args.extend([p.spatial(), p.num_query.into(), p.heads.into()].map(number));
-    let at_once = u64::from(c.parts) * u64::from(c.warps * lanes.queries());
+    let at_once = u64::from(c.parts) * u64::from(c.round(lanes));
     let rounds = u64::from(p.num_query).div_ceil(at_once);
     let items = match p.num_query {
         0 => 0,
@@ -236,5 +244,6 @@ fn args(p: &Problem, c: &Config, lanes: &Lanes) -> Vec<PlanArg> {
     if lanes.slices > 1 {
         args.push(divisor(lanes.slices));
     }
+    args.extend(Walk::args(p, c));
     args
 }

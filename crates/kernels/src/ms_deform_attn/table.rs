@@ -1,6 +1,6 @@
 //! The test table: small problems that reach every path.
 
-use super::config::Choice;
+use super::config::{Choice, Handed, Order};
 use super::lanes::Reads;
 use super::problem::{Layout, Locations, Problem};
 use crate::family::Case;
@@ -93,5 +93,41 @@ pub(super) fn cases() -> Vec<Case<Problem, Choice>> {
         [2, 1],
     ];
     add(Problem::new(1, 11, 2, 3, &eight), small(1));
+    // How points come to those who gather; walks.
+    for (heads, handed, paired, prefetch) in [
+        (1, Handed::Shared, true, false),
+        (2, Handed::Shared, false, true),
+        (1, Handed::Shuffles, false, true),
+    ] {
+        let choice = Choice {
+            handed: Some(handed),
+            paired: Some(paired),
+            prefetch: Some(prefetch),
+            ..small(2)
+        };
+        add(Problem::new(2, 21, heads, 8, &[[9, 7], [5, 4]]), choice);
+    }
+    let odd = Choice {
+        handed: Some(Handed::Shared),
+        ..small(1)
+    };
+    add(Problem::new(1, 9, 1, 3, &levels), odd);
+    for (layout, queries, strip) in [
+        (Layout::Standard, 84, 4),
+        (Layout::Halo, 150, 8),
+        (Layout::Halo, 150, 1),
+    ] {
+        let problem = Problem {
+            layout,
+            locations: Locations::Grid,
+            ..Problem::new(1, queries, 1, 4, &levels)
+        };
+        let choice = Choice {
+            order: Some(Order::Strips),
+            strip: Some(strip),
+            ..small(2)
+        };
+        add(problem, choice);
+    }
     cases
 }

@@ -2,6 +2,7 @@
 
 use half::{bf16, f16};
 use warpline_ir::build::*;
+use warpline_ir::ops::memory::{L1, LoadCache};
 use warpline_ir::{Bf16x2, Element, F16x2, Scalar};
 
 /// What a lane has of a pixel.
@@ -156,33 +157,37 @@ pub(super) trait Number: Element {
     /// Those of a word.
     fn of_word(word: Reg<u32>) -> Vec<Reg<f32>>;
 
-    /// `count` elements, whose first one is a multiple of the largest power of
-    /// two in `count`.
+    /// The words of `count` elements, a multiple of those of a word, whose
+    /// first one is a multiple of the largest power of two in `count`.
     #[track_caller]
-    fn some(from: Global<Self>, first: Reg<u32>, count: u32) -> Vec<Reg<f32>> {
+    fn words(from: Global<Self>, first: Reg<u32>, count: u32) -> Vec<Reg<u32>> {
         let size = Self::DTYPE.bytes() as u32;
         let together = (1 << count.trailing_zeros()).min(16 / size);
         let each = (0..count).step_by(together as usize);
-        each.flat_map(|i| {
+        each.flat_map(|i| -> Vec<Reg<u32>> {
             let at = if i == 0 { first } else { first + i };
-            let words: Vec<Reg<u32>> = match together / Self::PER_WORD {
-                0 => return vec![Self::one(from, at)],
-                1 => from.load_as::<u32, 1>(at).into(),
-                2 => from.load_as::<u32, 2>(at).into(),
-                _ => from.load_as::<u32, 4>(at).into(),
-            };
-            words.into_iter().flat_map(Self::of_word).collect()
+            match together / Self::PER_WORD {
+                0 | 1 => from.load_cached::<u32, 1>(at, ONCE).into(),
+                2 => from.load_cached::<u32, 2>(at, ONCE).into(),
+                _ => from.load_cached::<u32, 4>(at, ONCE).into(),
+            }
         })
         .collect()
     }
 }
+
+/// Points are read once: the L1 is for values.
+const ONCE: LoadCache = LoadCache::READ_ONLY.l1(L1::NoAllocate);
 
 macro_rules! half_number {
     ($($t:ty, $pair:ty;)*) => {$(
         impl Number for $t {
             const PER_WORD: u32 = 2;
             #[track_caller]
-            fn one(from: Global<$t>, at: Reg<u32>) -> Reg<f32> { from.load(at).cast() }
+            fn one(from: Global<$t>, at: Reg<u32>) -> Reg<f32> {
+                let [x] = from.load_cached::<$t, 1>(at, ONCE);
+                x.cast()
+            }
             #[track_caller]
             fn of_word(word: Reg<u32>) -> Vec<Reg<f32>> { word.bitcast::<$pair>().widen().into() }
         }
@@ -197,7 +202,8 @@ impl Number for f32 {
     const PER_WORD: u32 = 1;
     #[track_caller]
     fn one(from: Global<f32>, at: Reg<u32>) -> Reg<f32> {
-        from.load(at)
+        let [x] = from.load_cached(at, ONCE);
+        x
     }
     #[track_caller]
     fn of_word(word: Reg<u32>) -> Vec<Reg<f32>> {

@@ -1,0 +1,203 @@
+//! The parameters of a launch, and what all forms do with them.
+
+use super::config::{BOX, Config};
+use super::lanes::Lanes;
+use super::level::{Extent, Level};
+use super::problem::Class;
+use super::record::Format;
+use super::texel::{Number, Texel};
+use super::walk::{Item, Walk};
+use warpline_ir::build::*;
+use warpline_ir::{Swizzle, TensorMapDecl};
+
+/// The parameters of a launch, and how it is solved.
+pub(super) struct Line<E, N> {
+    pub(super) class: Class,
+    pub(super) config: Config,
+    pub(super) lanes: Lanes,
+    pub(super) value: Global<E>,
+    /// The values as pixels of all heads, where levels are kept.
+    pixels: Option<Map>,
+    pub(super) levels: Vec<Extent>,
+    /// Pixels of all levels.
+    pub(super) spatial: Reg<u32>,
+    pub(super) locations: Global<N>,
+    pub(super) weights: Global<N>,
+    pub(super) out: Global<E>,
+    pub(super) queries: Reg<u32>,
+    pub(super) heads: Reg<u32>,
+    /// Rounds of all warps over the queries of a part, and how many parts all batches and heads have.
+    pub(super) rounds: Reg<u32>,
+    parts: Reg<u32>,
+    items: Reg<u32>,
+    of_parts: Divisor,
+    /// Groups of heads, and slices of channels, of a batch.
+    of_batch: Divisor,
+    of_slices: Option<Divisor>,
+    walk: Walk,
+}
+
+/// The map of values as rows of all heads.
+pub(super) fn pixels(class: &Class, lanes: &Lanes) -> TensorMapDecl {
+    let pixels = [lanes.heads * class.channels, BOX];
+    TensorMapDecl {
+        swizzle: Swizzle::None,
+        ..TensorMapDecl::tiled(class.value.dtype(), pixels)
+    }
+}
+
+/// Levels that are kept in shared memory.
+pub(super) type Held<E> = Ring<Tile<E>>;
+
+impl<E: Texel, N: Number> Line<E, N> {
+    pub(super) fn declare(k: Builder, class: &Class, c: &Config, lanes: Lanes) -> Self {
+        let value = k.pointer("value");
+        let pixels = (c.held > 0).then(|| k.tensor_map("pixels", pixels(class, &lanes)));
+        let (locations, weights) = (k.pointer("locations"), k.pointer("weights"));
+        let out = k.pointer("out");
+        let [spatial, queries, heads] =
+            ["spatial", "queries", "heads"].map(|name| k.param::<u32>(name));
+        let [rounds, parts, items] = ["rounds", "parts", "items"].map(|name| k.param::<u32>(name));
+        let levels = Extent::declare(k, class.levels);
+        Self {
+            class: *class,
+            config: *c,
+            lanes,
+            value,
+            pixels,
+            spatial,
+            locations,
+            weights,
+            out,
+            queries,
+            heads,
+            rounds,
+            parts,
+            items,
+            of_parts: k.divisor("of_parts"),
+            of_batch: k.divisor("of_batch"),
+            of_slices: (lanes.slices > 1).then(|| k.divisor("of_slices")),
+            walk: Walk::declare(k, class, c, &levels),
+            levels,
+        }
+    }
+
+    /// How records look.
+    pub(super) fn format(&self) -> Format {
+        self.config.format(&self.class, &self.lanes)
+    }
+
+    /// Runs `f` for what a CTA works on.
+    pub(super) fn each(&self, f: impl FnOnce(Item)) {
+        range(cta_id(), self.items)
+            .by(grid_ctas())
+            .each(|i| f(self.item(i)));
+    }
+
+    /// What has that number.
+    #[track_caller]
+    fn item(&self, i: Reg<u32>) -> Item {
+        let group = self.of_parts.of(i);
+        let part = i - group * self.parts;
+        let batch = self.of_batch.of(group);
+        let groups = (self.heads >> self.lanes.heads.trailing_zeros()) * self.lanes.slices;
+        let rest = group - batch * groups;
+        let (heads, slice) = match self.of_slices {
+            None => (rest, None),
+            Some(by) => {
+                let heads = by.of(rest);
+                (heads, Some(rest - heads * self.lanes.slices))
+            }
+        };
+        Item {
+            batch,
+            head: heads * self.lanes.heads,
+            chunk: slice.map(|s| s * self.lanes.pixel),
+            first: part * self.rounds * self.config.round(&self.lanes),
+        }
+    }
+
+    /// The first pixel of the levels that are kept, if any is.
+    fn kept(&self) -> Option<Reg<u32>> {
+        let first = self.class.levels - self.config.held;
+        self.levels.get(first as usize).map(Extent::start)
+    }
+
+    /// Is a level kept?
+    pub(super) fn is_kept(&self, level: u32) -> bool {
+        level >= self.class.levels - self.config.held
+    }
+
+    /// The levels that are kept, as pixels of the heads of a warp.
+    pub(super) fn held(&self, k: Builder) -> Option<Held<E>> {
+        let cols = self.lanes.heads * self.class.channels;
+        (self.config.held > 0)
+            .then(|| k.ring("held", 1, |s| s.plain::<E>(self.config.held_pixels, cols)))
+    }
+
+    /// Brings the levels that are kept, for every item; and those of the next
+    /// item to the L2.
+    pub(super) fn bring(&self, held: Held<E>) {
+        let Some((map, start)) = self.pixels.zip(self.kept()) else {
+            return;
+        };
+        let cols = self.lanes.heads * self.class.channels;
+        let boxes = || (0..self.config.held_pixels).step_by(BOX as usize);
+        let corner = |item: &Item| {
+            let first = item.batch * self.spatial + start;
+            [item.head * self.class.channels, first]
+        };
+        elect(|| {
+            range(cta_id(), self.items).by(grid_ctas()).each(|i| {
+                let slot = held.acquire();
+                let [col, first] = corner(&self.item(i));
+                for row in boxes() {
+                    let to = slot.tiles().slice(row..row + BOX, 0..cols);
+                    slot.load(map, to, [col, first + row]);
+                }
+                slot.commit();
+                let next = i + grid_ctas();
+                if_(next.lt(self.items), || {
+                    let [col, first] = corner(&self.item(next));
+                    for row in boxes() {
+                        map.prefetch_box([col, first + row], None);
+                    }
+                });
+            });
+        });
+    }
+
+    /// A level as those know it who work out its points: its pixels are counted
+    /// in shared memory where it is kept (`here`).
+    #[track_caller]
+    fn level(&self, extent: &Extent, here: Option<Reg<bool>>) -> Level {
+        let start = match here.zip(self.kept()) {
+            None => extent.start(),
+            Some((here, first)) => select(here, extent.start() - first, extent.start()),
+        };
+        Level::new(extent, self.class.layout, start)
+    }
+
+    /// The level of that number.
+    #[track_caller]
+    pub(super) fn level_of(&self, level: Reg<u32>) -> Level {
+        let extent = Extent::pick(&self.levels, level);
+        let first = self.class.levels - self.config.held;
+        self.level(&extent, (self.config.held > 0).then(|| level.ge(first)))
+    }
+
+    /// The query at a step of the walk, and whether there is such a step: else
+    /// that of the last one.
+    #[track_caller]
+    pub(super) fn query(&self, step: Reg<u32>) -> (Reg<u32>, Reg<bool>) {
+        let there = step.lt(self.queries);
+        let step = step.min(self.queries - 1);
+        (self.walk.query(&self.config, step), there)
+    }
+
+    /// The number of a query and head among all.
+    #[track_caller]
+    pub(super) fn number(&self, item: Item, query: Reg<u32>, head: Reg<u32>) -> Reg<u32> {
+        (item.batch * self.queries + query) * self.heads + head
+    }
+}
