@@ -10,14 +10,18 @@
 //! | `texel` | element types: how values are weighed and summed |
 //! | `gather` | what every form is made of |
 //! | `reference` | points that are drawn; float64 |
+//! | `op` | the op: from a call to a problem |
+//! | `suite` | what it is measured at |
 //! | `table` | the test table |
 
 pub mod config;
 mod gather;
 pub mod lanes;
 mod level;
+mod op;
 pub mod problem;
 mod reference;
+mod suite;
 mod table;
 mod texel;
 
@@ -28,6 +32,7 @@ pub use problem::{Layout, Locations, Problem, Shapes};
 use crate::error::FamilyError;
 use crate::family::{Case, Cost, Family, Period, Place};
 use crate::float::Float;
+use crate::op::Op;
 use crate::plan::{Buffer, Plan, PlanArg, Step};
 use crate::program::Program;
 use crate::tensor::{HostTensor, TensorSpec};
@@ -138,16 +143,11 @@ impl Family for MsDeformAttn {
     }
 
     fn bench() -> Vec<(&'static str, Problem)> {
-        let seed = Problem {
-            layout: Layout::Halo,
-            ..Problem::new(48, 20522, 1, 8, &SEED)
-        };
-        let grid = Problem {
-            locations: Locations::Grid,
-            ..seed.clone()
-        };
-        let detr = Problem::new(2, 22223, 8, 4, &DETR);
-        vec![("msda", seed), ("msda", grid), ("msda", detr)]
+        suite::problems()
+    }
+
+    fn ops() -> Vec<Op<Self>> {
+        vec![op::op()]
     }
 
     fn period(p: &Problem) -> Option<Period<Problem>> {

@@ -105,6 +105,10 @@ fn key(call: &Call) -> Vec<u64> {
             Value::Number(x) => key.extend([2, x.to_bits()]),
             Value::Integer(n) => key.extend([3, *n as u64]),
             Value::Flag(yes) => key.extend([5, u64::from(*yes)]),
+            Value::Integers(all) => {
+                key.extend([6, all.len() as u64]);
+                key.extend(all.iter().map(|&n| n as u64));
+            }
             Value::Text(word) => {
                 let bytes = word.as_bytes().chunks(8);
                 key.extend([4, word.len() as u64]);
