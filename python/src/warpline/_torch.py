@@ -81,8 +81,12 @@ def register() -> None:
 
 
 def _define(op: Op) -> None:
-    _LIBRARY.define(op.schema, tags=(torch.Tag.needs_fixed_stride_order,))
-    _LIBRARY.define(op.out_schema, tags=(torch.Tag.needs_fixed_stride_order,))
+    tags = [torch.Tag.needs_fixed_stride_order]
+    if op.by_tensors and hasattr(torch.Tag, "cudagraph_unsafe"):
+        # It may read them from the GPU: compiled code leaves it out of its graphs.
+        tags.append(torch.Tag.cudagraph_unsafe)
+    for schema in (op.schema, op.out_schema):
+        _LIBRARY.define(schema, tags=tuple(tags))
     for key in ("CUDA", "CPU"):
         for name, made in _functions(op, _IMPLEMENTED, key):
             _LIBRARY.impl(name, made, key)

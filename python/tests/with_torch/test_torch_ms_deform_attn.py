@@ -122,6 +122,12 @@ class Registered(Test):
                 y = torch.empty(2, 7, 32, device=DEVICE, dtype=torch.float16)
                 torch.library.opcheck(getattr(OPS, f"{name}_out").default, args, {"y": y})
 
+    def test_what_may_read_the_gpu_is_left_out_of_graphs_by_the_compiler(self):
+        if not hasattr(torch.Tag, "cudagraph_unsafe"):
+            self.skipTest("this torch has no such tag")
+        self.assertIn(torch.Tag.cudagraph_unsafe, OPS.ms_deform_attn_tensors.default.tags)
+        self.assertNotIn(torch.Tag.cudagraph_unsafe, OPS.ms_deform_attn.default.tags)
+
     def test_no_numbers_are_needed_for_a_shape(self):
         for name, args in self.cases():
             meta = [x.to("meta") if isinstance(x, torch.Tensor) else x for x in args]

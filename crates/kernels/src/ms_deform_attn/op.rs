@@ -304,6 +304,16 @@ mod tests {
     }
 
     #[test]
+    fn sides_come_in_pairs() {
+        let mut args = call(Layout::Standard);
+        args[1] = vec![16, 12, 8].into();
+        assert_eq!(
+            solved(&args, &y()).unwrap_err(),
+            "ms_deform_attn: spatial_shapes is pairs of integers, not [16, 12, 8]"
+        );
+    }
+
+    #[test]
     fn points_may_have_another_type_than_values() {
         let mut args = call(Layout::Standard);
         for i in [3, 4] {

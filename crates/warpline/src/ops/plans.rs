@@ -165,4 +165,20 @@ mod tests {
             assert_ne!(&one, other, "{i}");
         }
     }
+
+    #[test]
+    fn calls_with_other_integers_have_other_plans() {
+        let with = |first: Vec<i64>, then: Vec<i64>| {
+            key(&Call::with(1, vec![first.into(), then.into()], Vec::new()))
+        };
+        let one = with(vec![4, 6], vec![0]);
+        assert_eq!(one, with(vec![4, 6], vec![0]));
+        for other in [
+            with(vec![6, 4], vec![0]),
+            with(vec![4], vec![6, 0]),
+            with(vec![4, 6], vec![]),
+        ] {
+            assert_ne!(one, other);
+        }
+    }
 }
