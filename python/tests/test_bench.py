@@ -216,6 +216,8 @@ class TestSuites:
         problem = {"batch": 4, "heads": 16, "seq": 1024, "dim": 128, "causal": True, "bias": False}
         text = json.dumps([entry("attention", "attention", {**problem, "order": "nhwc"})])
         assert suites.parse(text)[0].shape == "batch=4 heads=16 seq=1024 dim=128 causal order=nhwc"
+        text = json.dumps([entry("msda", "msda", {"batch": 4, "shapes": "92x160,46x80"})])
+        assert suites.parse(text)[0].shape == "4 shapes=92x160,…"
 
     def test_filters_keep_what_contains_any_of_them(self) -> None:
         problems = suites.parse(json.dumps(declared()))
@@ -475,6 +477,16 @@ class TestPlot:
         run = canned()
         run.problems[0].contenders[1] = timed("a & b <c>", "eager", 4000)
         run.problems[0].compare()
+        root = ElementTree.fromstring(plot.svg(run))
+        places = [float(e.get("cx", "")) for e in root.iter() if e.get("cx")]
+        assert places and all(0 < x < plot.WIDTH for x in places)
+
+    def test_a_long_name_keeps_its_ends_and_leaves_room_for_marks(self) -> None:
+        run, words = canned(), [f"size_{i}={1000 + i}" for i in range(12)]
+        one = measured("attention", " ".join(words), [timed("torch", "eager", 4000)])
+        run.problems = [one]
+        name = next(text for text in self.texts(run) if text.startswith(words[0]))
+        assert name.endswith(words[-1]) and " … " in name and len(name) <= plot.LONGEST
         root = ElementTree.fromstring(plot.svg(run))
         places = [float(e.get("cx", "")) for e in root.iter() if e.get("cx")]
         assert places and all(0 < x < plot.WIDTH for x in places)
