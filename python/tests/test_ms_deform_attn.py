@@ -117,7 +117,8 @@ def test_levels_may_be_lists_tuples_arrays_and_flat() -> None:
     given = draw()
     y = warpline.ms_deform_attn(*given)
     flat = [side for level in LEVELS for side in level]
-    for shapes in (tuple(LEVELS), [list(level) for level in LEVELS], np.array(LEVELS), np.array(LEVELS, np.int32), flat):
+    nested = [list(level) for level in LEVELS]
+    for shapes in (tuple(LEVELS), nested, np.array(LEVELS), np.array(LEVELS, np.int32), flat):
         assert (warpline.ms_deform_attn(*given._replace(shapes=shapes)) == y).all()
     for first in (tuple(given.starts), np.array(given.starts), list(np.array(given.starts))):
         assert (warpline.ms_deform_attn(*given._replace(starts=first)) == y).all()
@@ -210,7 +211,10 @@ REFUSED = [
     (lambda g: {"given": g, "im2col_step": 0}, "im2col_step is at least 1, not 0"),
     (lambda g: {"given": g, "im2col_step": 1.5}, "im2col_step is an integer, not 1.5"),
     (
-        change(locations=lambda g: np.zeros((2, 9, 2, 3, 17, 2), np.float16), weights=lambda g: np.zeros((2, 9, 2, 3, 17), np.float16)),
+        change(
+            locations=lambda g: np.zeros((2, 9, 2, 3, 17, 2), np.float16),
+            weights=lambda g: np.zeros((2, 9, 2, 3, 17), np.float16),
+        ),
         "sampling_locations has 1 to 16 points, not 17",
     ),
 ]
