@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from warpline import _warpline
 from warpline.bench import Refusal, cli, inputs, machine, peers, plot, record, report, suites
-from warpline.bench import protocol, verify
+from warpline.bench import elsewhere, protocol, verify
 from warpline.bench import statistics as stats
 from warpline.bench.record import AGAIN, BARE, COPY, FAILED, OURS, SKIPPED, WRONG, Contender, Measured
 from warpline.bench.statistics import Quartiles
@@ -215,6 +216,8 @@ class TestSuites:
         problem = {"batch": 4, "heads": 16, "seq": 1024, "dim": 128, "causal": True, "bias": False}
         text = json.dumps([entry("attention", "attention", {**problem, "order": "nhwc"})])
         assert suites.parse(text)[0].shape == "batch=4 heads=16 seq=1024 dim=128 causal order=nhwc"
+        text = json.dumps([entry("msda", "msda", {"batch": 4, "shapes": "92x160,46x80"})])
+        assert suites.parse(text)[0].shape == "4 shapes=92x160,…"
 
     def test_filters_keep_what_contains_any_of_them(self) -> None:
         problems = suites.parse(json.dumps(declared()))
@@ -258,7 +261,46 @@ class TestPeers:
         assert why_not(problems[-2]) == "one program holds a row of at most 32768 elements"
 
 
+    def test_deformable_attention_is_measured_where_others_were(self) -> None:
+        declared = [one for one in suites.parse(_warpline.suites()) if one.suite == "msda"]
+        assert {one.op for one in declared} == {"ms_deform_attn"} and len(declared) == 8
+        names = [arg.name for arg in declared[0].args if arg.tensor]
+        assert set(peers.OPS["ms_deform_attn"].draw) == set(names)
+        seen = [[figure.name for figure in elsewhere.of(one)] for one in declared]
+        counts = [
+            (one.problem["layout"], one.problem["num_query"], len(found))
+            for one, found in zip(declared, seen)
+        ]
+        assert counts == [
+            *[("halo", 20522, 3)] * 2,
+            *[("standard", 20522, 2)] * 2,
+            ("standard", 22223, 2),
+            ("standard", 22223, 0),
+            ("standard", 300, 0),
+            ("standard", 900, 0),
+        ]
+        used = {figure for found in seen for figure in found}
+        assert used == {figure.name for figure in elsewhere.FIGURES}
+
+    def test_a_peer_may_be_less_exact_and_ours_may_not(self) -> None:
+        op = peers.OPS["ms_deform_attn"]
+        assert all(peer.slack > 1 for peer in op.peers) and op.tolerance["f16"].least == 2e-3
+        strict = [one for name, one in peers.OPS.items() if name != "ms_deform_attn"]
+        assert all(peer.slack == 1 for one in strict for peer in one.peers)
+
+
 class TestVerify:
+    def test_what_is_inexact_need_not_be_wrong(self) -> None:
+        assert not verify.Checked([1.0, 0.5], [1.0, 0.6]).inexact
+        assert verify.Checked([1.0, 0.7], [1.0, 0.6]).inexact
+        assert verify.Checked([math.nan], [1.0]).inexact
+
+    def test_an_element_is_told_with_its_place(self) -> None:
+        spot = verify.Spot(0.25, 0.125, [3, 7], 1.25, 1.0)
+        assert spot.used == 2.0
+        assert spot.sentence() == "element [3, 7] is 1.25 where 1 is expected within 1.25e-01"
+        assert verify.Spot(math.nan, 0.125, [0], math.nan, 1.0).used == math.inf
+
     def test_sixteen_bits_may_be_off_by_an_ulp_at_the_magnitude(self) -> None:
         assert verify.allowance("bf16", 10.0) == 8 * 2.0**-7
         assert verify.allowance("f16", 0.3) == 0.25 * 2.0**-10
@@ -299,6 +341,21 @@ class TestRecord:
         ours, eager = plain["problems"][0]["contenders"][:2]
         assert ours["seconds"]["count"] == 25 and eager["ratio"] == pytest.approx(2.0)
         assert plain["summary"]["wins"] == 2 and plain["summary"]["losses"] == 1
+
+    def test_what_was_measured_elsewhere_is_kept_apart(self, tmp_path: Path) -> None:
+        run, path = canned(), tmp_path / "run.json"
+        run.problems[2].contenders[2].error = None
+        before = record.summarise(run.problems)
+        run.problems[0].elsewhere = [record.Elsewhere("another kernel", 50e-6, "less exact")]
+        record.write(run, path)
+        assert record.load(path) == run
+        assert record.summarise(run.problems) == before
+        best = run.problems[0].best
+        assert best and best.name == "torch.compile"
+        older = record.to_dict(run)
+        for one in older["problems"]:
+            del one["elsewhere"]
+        assert record.from_dict(older).problems[0].elsewhere == []
 
     def test_another_schema_is_refused(self) -> None:
         with pytest.raises(ValueError, match="schema 99"):
@@ -369,6 +426,16 @@ class TestReport:
         assert "0.970" in row and "ahead of torch" in row
         assert "The product alone, linear against warpline, bare: 0.970 in the geometric mean." in text
 
+    def test_figures_from_elsewhere_are_marked_as_such(self) -> None:
+        run = canned()
+        assert "elsewhere" not in report.text(run)
+        run.problems[0].elsewhere = [record.Elsewhere("another kernel", 50e-6, "less exact")]
+        lines = report.text(run).splitlines()
+        at = next(i for i, line in enumerate(lines) if line.startswith("NOT MEASURED HERE"))
+        assert lines[at + 3].split("  ")[0] == "softmax 32768x1024"
+        assert lines[at + 3].split()[-5:] == ["kernel", "50", "0.50", "less", "exact"]
+        assert sum("another kernel" in line for line in lines) == 1
+
     def test_a_quick_run_is_marked(self) -> None:
         run = canned()
         run.quick = True
@@ -410,6 +477,16 @@ class TestPlot:
         run = canned()
         run.problems[0].contenders[1] = timed("a & b <c>", "eager", 4000)
         run.problems[0].compare()
+        root = ElementTree.fromstring(plot.svg(run))
+        places = [float(e.get("cx", "")) for e in root.iter() if e.get("cx")]
+        assert places and all(0 < x < plot.WIDTH for x in places)
+
+    def test_a_long_name_keeps_its_ends_and_leaves_room_for_marks(self) -> None:
+        run, words = canned(), [f"size_{i}={1000 + i}" for i in range(12)]
+        one = measured("attention", " ".join(words), [timed("torch", "eager", 4000)])
+        run.problems = [one]
+        name = next(text for text in self.texts(run) if text.startswith(words[0]))
+        assert name.endswith(words[-1]) and " … " in name and len(name) <= plot.LONGEST
         root = ElementTree.fromstring(plot.svg(run))
         places = [float(e.get("cx", "")) for e in root.iter() if e.get("cx")]
         assert places and all(0 < x < plot.WIDTH for x in places)

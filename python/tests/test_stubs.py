@@ -21,10 +21,12 @@ HEAD = f"""\
 # Made from the ops that Rust declares. To renew it: {RENEW}
 from typing import Any, TypeVar
 
+from ._drop_in import MultiScaleDeformableAttnFunction as MultiScaleDeformableAttnFunction
 from ._errors import DeviceError as DeviceError
 from ._errors import Error as Error
 from ._errors import InputError as InputError
 from ._errors import RefusedError as RefusedError
+from ._modules import MultiScaleDeformableAttention as MultiScaleDeformableAttention
 from ._nvfp4 import Nvfp4 as Nvfp4
 from ._nvfp4 import nvfp4_arrange_scales as nvfp4_arrange_scales
 from ._nvfp4 import nvfp4_dequantize as nvfp4_dequantize
@@ -43,7 +45,16 @@ _A = TypeVar("_A")
 
 """
 
-KINDS = {"tensor": "_A", "number": "float", "integer": "int", "text": "str", "type": "Any", "flag": "bool"}
+KINDS = {
+    "tensor": "_A",
+    "number": "float",
+    "integer": "int",
+    "integers": "Any",
+    "pairs": "Any",
+    "text": "str",
+    "type": "Any",
+    "flag": "bool",
+}
 
 
 def parameter(param: Param) -> str:
@@ -89,7 +100,7 @@ def test_the_stub_of_the_package_has_all_that_is_public() -> None:
                 names.add(name)
             case ast.ImportFrom(level=1, names=[ast.alias(asname=str(name))]):
                 names.add(name)
-    assert names == set(warpline.__all__)
+    assert names == {*warpline.__all__, *warpline._MODULES}
 
 
 def stub() -> ast.Module:

@@ -29,8 +29,9 @@ def run(source: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_neither_torch_nor_numpy_is_imported() -> None:
-    done = run("import warpline\nprint([m for m in ('torch', 'numpy') if m in sys.modules])")
-    assert (done.stdout.strip(), done.stderr) == ("[]", "")
+    look = "from warpline import *\nimport warpline\n[getattr(warpline, name) for name in dir(warpline)]\n"
+    done = run(look + "print([m for m in ('torch', 'numpy') if m in sys.modules], hasattr(warpline, 'nothing'))")
+    assert (done.stdout.strip(), done.stderr) == ("[] False", "")
 
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")

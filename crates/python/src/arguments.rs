@@ -13,12 +13,14 @@ pub(crate) fn op(py: Python<'_>, index: usize) -> PyResult<&'static AnyOp> {
         .ok_or_else(|| input(py, format!("there is no op {index}")))
 }
 
-/// A number, an integer or a word, as the parameter wants it; none for a tensor.
+/// A number, an integer, integers or a word, as the parameter wants it; none for a tensor.
 pub(crate) fn plain(op: &AnyOp, param: &Param, value: &Bound<'_, PyAny>) -> PyResult<Value> {
     let (number, wanted) = match param.kind {
         Kind::Tensor => return Ok(Value::None),
         Kind::Number => (value.extract().map(Value::Number), "a number"),
         Kind::Integer => (value.extract().map(Value::Integer), "an integer"),
+        Kind::Integers => (value.extract().map(Value::Integers), "integers"),
+        Kind::Pairs => (value.extract().map(Value::Integers), "pairs of integers"),
         Kind::Type if value.is_none() => return Ok(Value::None),
         Kind::Type => (
             value.extract().map(Value::Text),

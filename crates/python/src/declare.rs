@@ -48,6 +48,7 @@ fn measured(call: &Measured) -> Json {
         Value::None => json!({ "name": param.name, "value": null }),
         Value::Number(x) => json!({ "name": param.name, "value": x }),
         Value::Integer(n) => json!({ "name": param.name, "value": n }),
+        Value::Integers(all) => json!({ "name": param.name, "value": all }),
         Value::Text(word) => json!({ "name": param.name, "value": word }),
         Value::Flag(yes) => json!({ "name": param.name, "value": yes }),
         Value::Tensor(view) => json!({

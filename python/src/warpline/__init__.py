@@ -11,6 +11,7 @@ With torch they are ops of torch, too: ``torch.ops.warpline.softmax``.
 """
 
 from . import _when_imported, _warpline
+from ._drop_in import MultiScaleDeformableAttnFunction
 from ._errors import DeviceError, Error, InputError, RefusedError
 from ._functions import FUNCTIONS
 from ._nvfp4 import Nvfp4, nvfp4_arrange_scales, nvfp4_dequantize, nvfp4_quantize
@@ -26,6 +27,7 @@ __all__ = [
     "DeviceError",
     "Error",
     "InputError",
+    "MultiScaleDeformableAttnFunction",
     "Nvfp4",
     "RefusedError",
     "check",
@@ -38,6 +40,18 @@ __all__ = [
     "pack_weights",
     "unpack_weights",
 ]
+
+#: Modules of torch: made, and torch imported, when they are asked for. Not in ``__all__``
+#: therefore, as all of that is asked for by ``import *``.
+_MODULES = ("MultiScaleDeformableAttention",)
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from . import _modules
+
+    return getattr(_modules, name)
 
 
 def _register() -> None:

@@ -1,10 +1,12 @@
 # Made from the ops that Rust declares. To renew it: WARPLINE_WRITE=1 pytest python/tests/test_stubs.py
 from typing import Any, TypeVar
 
+from ._drop_in import MultiScaleDeformableAttnFunction as MultiScaleDeformableAttnFunction
 from ._errors import DeviceError as DeviceError
 from ._errors import Error as Error
 from ._errors import InputError as InputError
 from ._errors import RefusedError as RefusedError
+from ._modules import MultiScaleDeformableAttention as MultiScaleDeformableAttention
 from ._nvfp4 import Nvfp4 as Nvfp4
 from ._nvfp4 import nvfp4_arrange_scales as nvfp4_arrange_scales
 from ._nvfp4 import nvfp4_dequantize as nvfp4_dequantize
@@ -25,6 +27,7 @@ __all__ = [
     "DeviceError",
     "Error",
     "InputError",
+    "MultiScaleDeformableAttnFunction",
     "Nvfp4",
     "RefusedError",
     "add",
@@ -36,6 +39,7 @@ __all__ = [
     "layer_norm",
     "linear",
     "matmul",
+    "ms_deform_attn",
     "nvfp4_arrange_scales",
     "nvfp4_dequantize",
     "nvfp4_dual_gemm",
@@ -169,6 +173,20 @@ def linear(
     scale_weight: _A | None = None,
     out_dtype: Any = None,
     batch_invariant: bool = False,
+    *,
+    out: _A | None = None,
+    simulate: bool = False,
+    stream: int | None = None,
+    tune: bool = False,
+    deterministic: bool | None = None,
+) -> _A: ...
+def ms_deform_attn(
+    value: _A,
+    spatial_shapes: Any,
+    level_start_index: Any,
+    sampling_locations: _A,
+    attention_weights: _A,
+    im2col_step: int = 64,
     *,
     out: _A | None = None,
     simulate: bool = False,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _device, _host, _warpline
+from . import _device, _host, _integers, _warpline
 from ._declared import Op
 from ._errors import InputError, RefusedError, refuse
 
@@ -14,6 +14,8 @@ class _Torch:
 
     #: Its class of tensors.
     Tensor: Any = None
+    #: What it takes for an integer.
+    whole: Any = int
     #: Calls an op on its tensors.
     call: Any = None
     #: Is a call being traced, so that it cannot be tuned?
@@ -53,6 +55,8 @@ def call(
     """Calls an op with every argument in the order of its parameters."""
     if op.types:
         args = tuple(_host.type_name(value) if i in op.types else value for i, value in enumerate(args))
+    if op.lists:
+        args = tuple(_listed(op, i, value) for i, value in enumerate(args))
     outs = outputs(op, out)
     if tune or deterministic is False:
         _eager(op, "tune=True" if tune else "deterministic=False")
@@ -63,6 +67,13 @@ def call(
         finally:
             _warpline.may_differ(before)
     return _anywhere(op, args, outs, simulate, stream, tune)
+
+
+def _listed(op: Op, i: int, value: Any) -> Any:
+    """An argument, as a flat list where it is integers; torch reads its tensors itself."""
+    if i not in op.lists or (torch.Tensor is not None and isinstance(value, torch.Tensor)):
+        return value
+    return _integers.flat(op, op.params[i], value, torch.whole)
 
 
 def _eager(op: Op, option: str) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 from . import _warpline
@@ -18,7 +19,7 @@ class Param:
     """A parameter of an op."""
 
     name: str
-    #: ``tensor``, ``number``, ``integer``, ``text``, ``type`` or ``flag``.
+    #: ``tensor``, ``number``, ``integer``, ``integers``, ``pairs``, ``text``, ``type`` or ``flag``.
     kind: str
     about: str
     #: Must every call give it?
@@ -36,7 +37,8 @@ class Output:
 
     name: str
     #: Its sides, outermost first: ``{"all": "x"}``, ``{"leading": "x"}``, ``{"at": ["x", 0]}``,
-    #: ``{"last": "x"}``, ``{"shared": ["x", 0, "y"]}``: half of that side where y is not given.
+    #: ``{"last": "x"}``, ``{"shared": ["x", 0, "y"]}``: half of that side where y is not given,
+    #: ``{"joined": ["x", 2]}``: that side and all behind it as one.
     sides: tuple[dict[str, Any], ...]
     #: The parameter whose element type it has.
     dtype_of: str
@@ -71,12 +73,15 @@ class Output:
                 case {"leading": name}:
                     sides.extend(shape_of[name][:-1])
                 case {"at": [name, i]}:
-                    sides.append(shape_of[name][i])
+                    # Of a tensor with fewer sides the native part says so.
+                    sides.extend(shape_of[name][i : i + 1])
                 case {"last": name}:
                     sides.append(shape_of[name][-1])
                 case {"shared": [name, i, other]}:
                     side = shape_of[name][i]
                     sides.append(side if shape_of.get(other) is not None else side // 2)
+                case {"joined": [name, i]}:
+                    sides.append(math.prod(shape_of[name][i:]))
         return tuple(sides)
 
 
@@ -95,6 +100,22 @@ class Op:
     out_schema: str
     #: The places of its parameters that are element types.
     types: tuple[int, ...] = ()
+    #: The places of its parameters that are integers which the host must know.
+    lists: tuple[int, ...] = ()
+    #: Are those given as tensors, to be read when it runs?
+    by_tensors: bool = False
+
+    @property
+    def registered(self) -> str:
+        """Its name among torch's ops."""
+        return f"{self.name}_tensors" if self.by_tensors else self.name
+
+    def with_tensors(self) -> Op:
+        """The same with tensors where it takes integers which the host must know."""
+        own = {"schema": self.schema, "out_schema": self.out_schema}
+        for key, text in own.items():
+            own[key] = text.replace("SymInt[] ", "Tensor ").replace(self.name, f"{self.name}_tensors", 1)
+        return replace(self, **own, by_tensors=True)
 
     @property
     def tensors(self) -> tuple[Param, ...]:
@@ -125,6 +146,7 @@ def _op(index: int, data: dict[str, Any]) -> Op:
         schema=data["schema"],
         out_schema=data["out_schema"],
         types=tuple(i for i, p in enumerate(data["params"]) if p["kind"] == "type"),
+        lists=tuple(i for i, p in enumerate(data["params"]) if p["kind"] in ("integers", "pairs")),
     )
 
 

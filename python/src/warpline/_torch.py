@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from . import _host, _warpline
+from . import _host, _known, _warpline
 from ._call import not_on_a_gpu
 from ._call import torch as _loaded
 from ._declared import Op, OPS, Output
@@ -25,6 +25,9 @@ _LIBRARY = torch.library.Library("warpline", "DEF")
 
 #: The overloads of each op: new outputs, given outputs.
 _OVERLOADS: dict[str, tuple[Any, Any]] = {}
+
+#: Ops that take integers which the host must know, by tensors.
+_BY_TENSORS: dict[str, Op] = {}
 
 #: May the simulator work for long? Set around calls that were told so.
 _FOR_LONG: ContextVar[bool] = ContextVar("warpline_for_long", default=False)
@@ -67,6 +70,10 @@ def register() -> None:
     _warpline.use_torch(torch.Tensor, dtypes, _current_stream, _workspace)
     for op in OPS:
         _define(op)
+        if op.lists:
+            _BY_TENSORS[op.name] = op.with_tensors()
+            _define(_BY_TENSORS[op.name])
+    _loaded.whole = (int, torch.SymInt)
     _loaded.call = _call
     _loaded.is_compiling = torch.compiler.is_compiling
     _loaded.is_deterministic = torch.are_deterministic_algorithms_enabled
@@ -74,8 +81,12 @@ def register() -> None:
 
 
 def _define(op: Op) -> None:
-    _LIBRARY.define(op.schema, tags=(torch.Tag.needs_fixed_stride_order,))
-    _LIBRARY.define(op.out_schema, tags=(torch.Tag.needs_fixed_stride_order,))
+    tags = [torch.Tag.needs_fixed_stride_order]
+    if op.by_tensors and hasattr(torch.Tag, "cudagraph_unsafe"):
+        # It may read them from the GPU: compiled code leaves it out of its graphs.
+        tags.append(torch.Tag.cudagraph_unsafe)
+    for schema in (op.schema, op.out_schema):
+        _LIBRARY.define(schema, tags=tuple(tags))
     for key in ("CUDA", "CPU"):
         for name, made in _functions(op, _IMPLEMENTED, key):
             _LIBRARY.impl(name, made, key)
@@ -86,9 +97,9 @@ def _define(op: Op) -> None:
         # Nothing to differentiate: what requires grad is refused by the implementations.
         _LIBRARY.impl(name, torch.library.fallthrough_kernel, "Autograd")
     namespace = torch.ops.warpline
-    _OVERLOADS[op.name] = (
-        getattr(namespace, op.name).default,
-        getattr(namespace, f"{op.name}_out").default,
+    _OVERLOADS[op.registered] = (
+        getattr(namespace, op.registered).default,
+        getattr(namespace, f"{op.registered}_out").default,
     )
 
 
@@ -106,9 +117,9 @@ def _functions(op: Op, source: str, where: str = "fake") -> list[tuple[str, Call
     }
     text = source.format(
         **common,
-        name=op.name,
+        name=op.registered,
         params=parameters(op),
-        work=_WORK[where].format(**common),
+        work=_WORK[where].format(**{**common, "args": ", ".join(_values(op))}),
         written="pass" if where == "fake" else f"_written(({common['outs']},))",
         named_outs=", ".join(f"{name!r}: {name}" for name in outs),
         grads=" or ".join(map(_requires_grad, op.tensors)),
@@ -121,13 +132,23 @@ def _functions(op: Op, source: str, where: str = "fake") -> list[tuple[str, Call
         "_refuse_grad": _refuse_grad,
         "_launch": _warpline.launch,
         "_simulate": simulate,
+        "_integers": _known.integers,
         "_written": torch.autograd.graph.increment_version,
         "_untransformed": _untransformed,
         "_out_dtype": _out_dtype,
         "_empty": torch.empty,
         "_empty_like": torch.empty_like,
     }
-    return [(name, function(text, name, names)) for name in (op.name, f"{op.name}_out")]
+    return [(name, function(text, name, names)) for name in (op.registered, f"{op.registered}_out")]
+
+
+def _values(op: Op) -> list[str]:
+    """The arguments as the native part takes them, as source."""
+    read = op.lists if op.by_tensors else ()
+    return [
+        f"_integers(_op, _op.params[{i}], {p.name})" if i in read else p.name
+        for i, p in enumerate(op.params)
+    ]
 
 
 def _requires_grad(param: Any) -> str:
@@ -192,6 +213,8 @@ def _call(
         if not isinstance(out, torch.Tensor):
             kind = type(out).__name__
             raise refuse(f"{op.name}: out is a torch tensor as the inputs are, not of type {kind}", "bad-type")
+    if any(isinstance(args[i], torch.Tensor) for i in op.lists):
+        op, args = _by_tensors(op, args)
     if tune:
         _tune(op, args, outs)
     if not simulated:
@@ -203,8 +226,25 @@ def _call(
         _FOR_LONG.reset(token)
 
 
+def _by_tensors(op: Op, args: tuple[Any, ...]) -> tuple[Op, tuple[Any, ...]]:
+    """The op that takes integers by tensors, and these: it reads them when it runs, also where
+    the call is traced."""
+
+    def tensor(i: int, value: Any) -> Any:
+        if i not in op.lists or isinstance(value, torch.Tensor):
+            return value
+        made = torch.tensor(value, dtype=torch.int64)
+        return made.reshape(-1, 2) if op.params[i].kind == "pairs" else made
+
+    return _BY_TENSORS[op.name], tuple(tensor(i, value) for i, value in enumerate(args))
+
+
 def _tune(op: Op, args: tuple[Any, ...], outs: tuple[Any, ...] | None) -> None:
     """Tunes the problem of a call; what would come out is made for its layout alone."""
+    if op.by_tensors:
+        args = tuple(
+            _known.integers(op, op.params[i], value) if i in op.lists else value for i, value in enumerate(args)
+        )
     values = {p.name: value for p, value in zip(op.params, args)}
     tensors = {name: value for name, value in values.items() if isinstance(value, torch.Tensor)}
     if not all(tensor.is_cuda for tensor in tensors.values()):
@@ -227,7 +267,7 @@ def _empty(op: Op, output: Output, values: dict[str, Any], tensors: dict[str, to
 
 def _overload(op: Op, args: tuple[Any, ...], outs: tuple[Any, ...] | None) -> Any:
     """Calls the overload of an op that makes its outputs, or the one that writes these."""
-    functional, out_variant = _OVERLOADS[op.name]
+    functional, out_variant = _OVERLOADS[op.registered]
     if outs is None:
         return functional(*args)
     out_variant(*args, **{output.name: out for output, out in zip(op.outputs, outs)})
@@ -307,7 +347,7 @@ def _untransformed(op: Op, which: int, args: tuple[Any, ...], named: dict[str, A
     if torch.is_grad_enabled():
         _refuse_grad(op)
     with torch._C._DisableFuncTorch():
-        return _OVERLOADS[op.name][which](*args, **named)
+        return _OVERLOADS[op.registered][which](*args, **named)
 
 
 def _current_stream(device: int) -> int:

@@ -76,12 +76,6 @@ impl<T: Element> Global<T> {
         Self::at(self.address(i))
     }
 
-    /// The elements from row `i` on, where rows are so many bytes apart.
-    #[track_caller]
-    pub fn row(self, i: Reg<u32>, bytes: impl Value<u32>) -> Self {
-        Self::at(i.mad_wide(bytes.reg(), self.addr))
-    }
-
     /// Reads one element.
     #[track_caller]
     pub fn load(self, i: impl Index) -> Reg<T::Reg> {

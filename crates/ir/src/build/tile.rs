@@ -409,6 +409,37 @@ impl<T: Element, K: KOrder> TileRef<T, K> {
         super::ring::generic_use(self.view.tile);
     }
 
+    /// As [`load_as`](Self::load_as), from a byte of a tile without swizzle on.
+    #[track_caller]
+    pub fn load_byte<U: Scalar, const N: usize>(self, byte: Reg<u32>) -> [Reg<U>; N] {
+        let _at = here();
+        let (l, v) = (self.layout, self.view);
+        if l.swizzle != Swizzle::None {
+            error(
+                "byte",
+                format!(
+                    "bytes are counted in a tile without swizzle, not with {:?}",
+                    l.swizzle
+                ),
+            );
+        }
+        let dst: [Reg<U>; N] = std::array::from_fn(|_| Reg::fresh());
+        emit(Load {
+            ty: U::TYPE,
+            dst: dst.iter().map(|r| r.id()).collect(),
+            at: At::Shared(Place {
+                tile: v.tile,
+                stage: v.stage,
+                byte: byte.operand(),
+                offset: l.offset(v.row, v.col),
+                peer: v.peer,
+            }),
+            cache: LoadCache::DEFAULT,
+        });
+        super::ring::generic_use(self.view.tile);
+        dst
+    }
+
     /// As [`load_as`](Self::load_as), from a spot of a panel on.
     #[track_caller]
     pub fn load_spot<U: Scalar, const N: usize>(self, spot: Spot) -> [Reg<U>; N] {

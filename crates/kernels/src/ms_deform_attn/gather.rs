@@ -1,11 +1,14 @@
 //! Weighed sums of what lies around points.
 
+use super::config::Adds;
 use super::lanes::Lanes;
 use super::line::Line;
 use super::record::Spot;
+use super::sums::{Sums, ones};
 use super::texel::{Number, Texel, Words};
 use super::walk::Item;
 use std::collections::VecDeque;
+use warpline_ir::F16x2;
 use warpline_ir::build::*;
 use warpline_ir::ops::memory::LoadCache;
 
@@ -79,8 +82,18 @@ pub(super) struct Gather<'a, E, N> {
     seat: Seat,
     /// Pixels to the next row and column, by level.
     steps: Vec<[Reg<u32>; 2]>,
-    /// Bytes from pixel to pixel.
+    /// Elements from pixel to pixel.
     pitch: Reg<u32>,
+    /// What the tensor cores add by.
+    ones: Option<[Reg<F16x2>; 4]>,
+}
+
+/// Whose sums a lane writes: the number of its query and head among all, and
+/// whether there is such a query.
+#[derive(Clone, Copy)]
+pub(super) struct Whose {
+    pub(super) number: Reg<u32>,
+    pub(super) there: Reg<bool>,
 }
 
 impl<'a, E: Texel, N: Number> Gather<'a, E, N> {
@@ -91,52 +104,85 @@ impl<'a, E: Texel, N: Number> Gather<'a, E, N> {
             line,
             seat,
             steps: (0..line.class.levels).map(steps).collect(),
-            pitch: line.heads * line.class.pixel_bytes(),
+            pitch: line.heads * line.class.channels,
+            ones: (line.config.adds == Adds::Tensor).then(ones),
         }
     }
 
-    /// The weighed sum of a query's points, what a lane has of it. `record`
-    /// gives the points of the record that starts with one.
-    pub(super) fn sum(
+    /// Gathers the points of a query and writes their sum. `record` gives the
+    /// points of the record that starts with one.
+    pub(super) fn query(
         &self,
         item: Item,
         near: Option<TileRef<E>>,
+        whose: Whose,
         record: impl Fn(u32) -> Vec<Spot>,
-    ) -> Vec<Reg<f32>> {
+    ) {
+        let by_threads = || match self.sum(item, near, Sums::threads::<E>(), &record) {
+            Sums::Threads(sums) => self.store(item, whose, sums),
+            Sums::Tensor(_) => {}
+        };
+        if self.ones.is_none() {
+            return by_threads();
+        }
+        let Sums::Tensor(sums) = self.sum(item, near, Sums::tensor(), &record) else {
+            return;
+        };
+        // Zero times what is not finite is none: such a sum is not only in its
+        // own channel, so threads add it again.
+        let all = sums.iter().flatten().copied().reduce(|a, b| a + b);
+        let finite = all.map(|sum| sum.abs().lt(f32::INFINITY));
+        let Some(finite) = finite.map(all_lanes) else {
+            return;
+        };
+        if_else(finite, || self.store_products(whose, sums), by_threads);
+    }
+
+    /// The weighed sum of a query's points, what a lane has of it.
+    fn sum(
+        &self,
+        item: Item,
+        near: Option<TileRef<E>>,
+        mut sums: Sums,
+        record: impl Fn(u32) -> Vec<Spot>,
+    ) -> Sums {
         let (line, class, lanes) = (self.line, &self.line.class, &self.line.lanes);
-        let channels = 4 * E::CHANNELS;
         // Lanes behind the last channel read the first ones.
         let chunk = match self.seat.chunk(lanes, item) {
             (chunk, None) => chunk,
             (chunk, Some(there)) => select(there, chunk, 0u32),
         };
-        let inside = self.seat.head_within(lanes) * class.channels + chunk * channels;
+        let inside = self.seat.head_within(lanes) * class.channels + chunk * (4 * E::CHANNELS);
         let start = item
             .batch
             .mul_wide(line.spatial * line.heads * class.channels)
-            + (item.head * class.channels + inside).cast::<u64>();
+            + (item.head * class.channels).cast::<u64>();
         let value = line.value.offset(start);
-        let corner = |level: u32, pixel: Reg<u32>| match near {
-            Some(near) if line.is_kept(level) => {
-                let pitch = lanes.heads * class.channels;
-                near.load_as(0u32, pixel.mad(pitch, inside))
-            }
-            _ => value
-                .row(pixel, self.pitch)
-                .load_cached(0u32, LoadCache::READ_ONLY),
-        };
         let fetch = |level: u32, spot: Spot| -> Vec<(Words<E>, E::Weight)> {
-            let [down, right] = self.steps[level as usize];
-            let rows = [spot.pixel, spot.pixel + down];
-            let pixels = rows.into_iter().flat_map(|pixel| match lanes.sides {
-                1 => vec![pixel, pixel + right],
-                _ => vec![pixel],
+            // Elements of all values, or bytes of those that are kept.
+            let near = near.filter(|_| line.is_kept(level));
+            let (pitch, inside) = match near {
+                None => (self.pitch, inside),
+                Some(_) => (
+                    (lanes.heads * class.pixel_bytes()).reg(),
+                    inside * E::DTYPE.bytes() as u32,
+                ),
+            };
+            let [down, right] = self.steps[level as usize].map(|step| step * pitch);
+            let first = spot.pixel.mad(pitch, inside);
+            let rows = [first, first + down];
+            let places = rows.into_iter().flat_map(|at| match lanes.sides {
+                1 => vec![at, at + right],
+                _ => vec![at],
             });
-            let corners: Vec<Words<E>> = pixels.map(|pixel| corner(level, pixel)).collect();
+            let corner = |at: Reg<u32>| match near {
+                Some(near) => near.load_byte(at),
+                None => value.load_cached(at, LoadCache::READ_ONLY),
+            };
+            let corners: Vec<Words<E>> = places.map(corner).collect();
             corners.into_iter().zip(E::take(&spot.weights)).collect()
         };
         let (all, ahead) = (class.all_points(), line.config.ahead);
-        let mut sums = vec![0.0f32.reg(); channels as usize];
         let mut spots = VecDeque::new();
         let mut flying = VecDeque::new();
         let mut some: Vec<(Words<E>, E::Weight)> = Vec::new();
@@ -154,28 +200,22 @@ impl<'a, E: Texel, N: Number> Gather<'a, E, N> {
             some.extend(flying.pop_front().unwrap_or_default());
             let done = point - ahead + 1;
             if done.is_multiple_of(line.config.sums) || done == all {
-                E::add(&mut sums, &some);
+                sums.add::<E>(self.ones, &some);
                 some.clear();
             }
         }
         sums
     }
 
-    /// Writes what a lane has of the sums of the query and head of that number.
+    /// Writes what a lane has of the sums of its own query.
     #[track_caller]
-    pub(super) fn store(
-        &self,
-        item: Item,
-        number: Reg<u32>,
-        there: Reg<bool>,
-        sums: Vec<Reg<f32>>,
-    ) {
+    fn store(&self, item: Item, whose: Whose, sums: Vec<Reg<f32>>) {
         let lanes = &self.line.lanes;
         let channels = 4 * E::CHANNELS;
         let (chunk, has) = self.seat.chunk(lanes, item);
         let there = match has {
-            None => there,
-            Some(has) => there & has,
+            None => whose.there,
+            Some(has) => whose.there & has,
         };
         let (first, sums) = match self.seat.side {
             None => (chunk * channels, sums),
@@ -192,12 +232,42 @@ impl<'a, E: Texel, N: Number> Gather<'a, E, N> {
                 (first, kept.collect())
             }
         };
-        if_(there, || {
-            let to = self
-                .line
-                .out
-                .offset(number.mul_wide(self.line.class.channels));
-            E::store(to, first, &sums);
-        });
+        if_(there, || self.write(whose.number, first, &sums));
+    }
+
+    /// Writes what a lane has of products: four channels of the queries and
+    /// heads, or of the sides, of two columns.
+    #[track_caller]
+    fn store_products(&self, whose: Whose, [even, odd]: [[Reg<f32>; 4]; 2]) {
+        let (class, lanes) = (&self.line.class, &self.line.lanes);
+        let (first, columns) = ((lane_id() >> 2) * 4, (lane_id() & 3) * 2);
+        let has = first.lt(class.channels);
+        let none = u32::MAX;
+        let number = select(whose.there, whose.number, none);
+        let write = |column: Reg<u32>, sums: [Reg<f32>; 4]| {
+            let number = shuffle_from(number, column * 4);
+            if_(number.ne(none) & has, || self.write(number, first, &sums));
+        };
+        let column = |i: usize| [even[i], even[i + 2], odd[i], odd[i + 2]];
+        match lanes.sides {
+            1 => {
+                write(columns, column(0));
+                write(columns + 1, column(1));
+            }
+            _ => {
+                let (left, right) = (column(0), column(1));
+                write(columns, std::array::from_fn(|i| left[i] + right[i]));
+            }
+        }
+    }
+
+    /// Writes channels of a query and head.
+    #[track_caller]
+    fn write(&self, number: Reg<u32>, first: Reg<u32>, channels: &[Reg<f32>]) {
+        let to = self
+            .line
+            .out
+            .offset(number.mul_wide(self.line.class.channels));
+        E::store(to, first, channels);
     }
 }

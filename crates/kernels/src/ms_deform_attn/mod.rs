@@ -12,9 +12,12 @@
 //! | `walk` | which queries, and in which order |
 //! | `points` | points as they are given, and as they are worked out |
 //! | `record` | what is handed on of a point, and how |
-//! | `gather` | weighed sums of what lies around points |
+//! | `gather` | what lies around points, weighed |
+//! | `sums` | and added |
 //! | `plain` | the forms |
 //! | `reference` | points that are drawn; float64 |
+//! | `op` | the op: from a call to a problem |
+//! | `suite` | what it is measured at |
 //! | `table` | the test table |
 
 pub mod config;
@@ -22,22 +25,26 @@ mod gather;
 pub mod lanes;
 mod level;
 mod line;
+mod op;
 mod plain;
 mod points;
 pub mod problem;
 mod record;
 mod reference;
+mod suite;
+mod sums;
 mod table;
 mod texel;
 mod walk;
 
-pub use config::{Choice, Config, Form, Handed, Order};
+pub use config::{Adds, Choice, Config, Form, Handed, Order};
 pub use lanes::Reads;
 pub use problem::{Layout, Locations, Problem, Shapes};
 
 use crate::error::FamilyError;
 use crate::family::{Case, Cost, Family, Period, Place};
 use crate::float::Float;
+use crate::op::Op;
 use crate::plan::{Buffer, Plan, PlanArg, Step};
 use crate::program::Program;
 use crate::tensor::{HostTensor, TensorSpec};
@@ -149,16 +156,11 @@ impl Family for MsDeformAttn {
     }
 
     fn bench() -> Vec<(&'static str, Problem)> {
-        let seed = Problem {
-            layout: Layout::Halo,
-            ..Problem::new(48, 20522, 1, 8, &SEED)
-        };
-        let grid = Problem {
-            locations: Locations::Grid,
-            ..seed.clone()
-        };
-        let detr = Problem::new(2, 22223, 8, 4, &DETR);
-        vec![("msda", seed), ("msda", grid), ("msda", detr)]
+        suite::problems()
+    }
+
+    fn ops() -> Vec<Op<Self>> {
+        vec![op::op()]
     }
 
     fn period(p: &Problem) -> Option<Period<Problem>> {

@@ -1,7 +1,7 @@
 //! The form in which every warp works out its points, gathers and adds up.
 
 use super::config::Handed;
-use super::gather::{Gather, Seat};
+use super::gather::{Gather, Seat, Whose};
 use super::line::{Held, Line};
 use super::points::{Own, Raw};
 use super::record::{Lent, Shelf};
@@ -40,14 +40,14 @@ fn gather<E: Texel, N: Number>(
         let read = |step: Reg<u32>| {
             let (query, there) = line.query(seat.step(&line.lanes, step));
             let number = line.number(item, query, seat.head(&line.lanes, item));
-            (number, there, own.read(number))
+            (Whose { number, there }, own.read(number))
         };
-        let each = |number: Reg<u32>, there: Reg<bool>, raw: &Raw| {
+        let each = |whose: Whose, raw: &Raw| {
             let made = own.records(raw);
-            let sums = match shelves {
+            match shelves {
                 None => {
                     let lent = Lent::new(line.format(), &line.class, &line.lanes, seat.side, made);
-                    gather.sum(item, near, |point| lent.of(point))
+                    gather.query(item, near, whose, |point| lent.of(point));
                 }
                 Some((shelf, tile)) => {
                     let row = warp_in_role() * line.lanes.items() + seat.item;
@@ -62,14 +62,12 @@ fn gather<E: Texel, N: Number>(
                     }
                     warp_sync();
                     let points = line.format().points;
-                    let sums = gather.sum(item, near, |point| {
+                    gather.query(item, near, whose, |point| {
                         shelf.take(to, row, seat.side, point / points)
                     });
                     warp_sync();
-                    sums
                 }
-            };
-            gather.store(item, number, there, sums);
+            }
         };
         rounds(line, item, read, each);
         if let Some(slot) = slot {
@@ -83,8 +81,8 @@ fn gather<E: Texel, N: Number>(
 fn rounds<E: Texel, N: Number>(
     line: &Line<E, N>,
     item: Item,
-    read: impl Fn(Reg<u32>) -> (Reg<u32>, Reg<bool>, Raw),
-    each: impl Fn(Reg<u32>, Reg<bool>, &Raw),
+    read: impl Fn(Reg<u32>) -> (Whose, Raw),
+    each: impl Fn(Whose, &Raw),
 ) {
     let step = line.lanes.queries();
     let mine = item.first + warp_in_role() * step;
@@ -92,23 +90,26 @@ fn rounds<E: Texel, N: Number>(
     if !line.config.prefetch {
         steps(line.rounds).each(|i| {
             let first = mine + i * round;
-            if_(first.lt(line.queries), || {
-                let (number, there, raw) = read(first);
-                each(number, there, &raw);
-            });
+            let work = || {
+                let (whose, raw) = read(first);
+                each(whose, &raw);
+            };
+            match line.config.handed {
+                Handed::Shuffles => if_(first.lt(line.queries), work),
+                // Lanes meet: what they do depends on no number of queries.
+                Handed::Shared => work(),
+            }
         });
         return;
     }
     // The points of the next round are asked for before this one is gathered.
-    let (number, there, raw) = read(mine);
-    let flag = |there: Reg<bool>| select(there, 1u32, 0u32);
-    let carried = (number, flag(there), raw.words.clone());
+    let (whose, raw) = read(mine);
+    let flag = |whose: &Whose| select(whose.there, 1u32, 0u32);
+    let carried = (whose.number, flag(&whose), raw.words.clone());
     steps(line.rounds).fold(carried, |i, (number, there, words)| {
-        let first = mine + i * round;
-        let (next, is_there, ahead) = read(first + round);
-        if_(first.lt(line.queries), || {
-            each(number, there.ne(0u32), &raw.with(words));
-        });
-        (next, flag(is_there), ahead.words)
+        let (next, ahead) = read(mine + (i + 1) * round);
+        let there = there.ne(0u32);
+        each(Whose { number, there }, &raw.with(words));
+        (next.number, flag(&next), ahead.words)
     });
 }

@@ -146,7 +146,7 @@ impl Class {
 /// The most channels, levels, points of a level.
 pub(super) const MOST: [u32; 3] = [256, 8, 16];
 /// The most pixels of a level: the number of one is computed in f32.
-const MOST_PIXELS: u64 = 1 << 22;
+pub(super) const MOST_PIXELS: u64 = 1 << 22;
 
 impl Problem {
     /// fp16, drawn uniformly, levels as they are.

@@ -15,6 +15,8 @@ pub enum Value {
     Number(f64),
     /// An integer.
     Integer(i64),
+    /// Integers, or pairs of them one after the other.
+    Integers(Vec<i64>),
     /// A word.
     Text(String),
     /// Yes or no.
@@ -36,6 +38,12 @@ impl From<f64> for Value {
 impl From<i64> for Value {
     fn from(n: i64) -> Self {
         Value::Integer(n)
+    }
+}
+
+impl From<Vec<i64>> for Value {
+    fn from(all: Vec<i64>) -> Self {
+        Value::Integers(all)
     }
 }
 
@@ -115,6 +123,11 @@ impl<'a> Call<'a> {
             Value::Tensor(_) => param.kind == Kind::Tensor,
             Value::Number(_) => param.kind == Kind::Number,
             Value::Integer(_) => param.kind == Kind::Integer,
+            Value::Integers(all) => match param.kind {
+                Kind::Integers => true,
+                Kind::Pairs => all.len().is_multiple_of(2),
+                _ => false,
+            },
             Value::Text(_) => matches!(param.kind, Kind::Text | Kind::Type),
             Value::Flag(_) => param.kind == Kind::Flag,
         };
@@ -125,6 +138,8 @@ impl<'a> Call<'a> {
             Kind::Tensor => "a tensor",
             Kind::Number => "a number",
             Kind::Integer => "an integer",
+            Kind::Integers => "integers",
+            Kind::Pairs => "pairs of integers",
             Kind::Text => "a word",
             Kind::Type => "the name of an element type",
             Kind::Flag => "yes or no",
@@ -134,6 +149,7 @@ impl<'a> Call<'a> {
             Value::Tensor(view) => format!("a tensor ({view})"),
             Value::Number(x) => x.to_string(),
             Value::Integer(n) => n.to_string(),
+            Value::Integers(all) => format!("{all:?}"),
             Value::Text(word) => format!("{word:?}"),
             Value::Flag(yes) => yes.to_string(),
         };
@@ -208,6 +224,14 @@ impl<'a> Call<'a> {
         match self.value(name) {
             Some(&Value::Integer(n)) => Ok(n),
             _ => self.refuse(format!("{name} is an integer, and none was given")),
+        }
+    }
+
+    /// Integers.
+    pub fn integers(&self, name: &str) -> Result<&'a [i64], FamilyError> {
+        match self.value(name) {
+            Some(Value::Integers(all)) => Ok(all),
+            _ => self.refuse(format!("{name} is integers, and none were given")),
         }
     }
 

@@ -82,7 +82,8 @@ impl AnyOp {
     /// The work that a call asks for; none where nothing comes out.
     ///
     /// The plan's inputs are the tensors that are given, in the order of the
-    /// parameters, and its outputs those of the call.
+    /// parameters, and its outputs those of the call. Lists of integers have
+    /// their place among the inputs too, and no kernel reads them.
     pub fn solve(
         &self,
         args: &[Value],
@@ -136,6 +137,15 @@ pub struct Measured {
 mod tests {
     use super::*;
 
+    /// The problem, less where points are drawn: no argument says that.
+    fn asked(work: &dyn AnyWork) -> serde_json::Value {
+        let mut problem = work.problem();
+        if let Some(fields) = problem.as_object_mut() {
+            fields.remove("locations");
+        }
+        problem
+    }
+
     #[test]
     fn what_is_measured_is_asked_by_its_arguments() {
         for family in crate::registry() {
@@ -148,7 +158,7 @@ mod tests {
                 let out = TensorView::dense(expected.0, &expected.1, 0);
                 let solved = op.solve(args, &[out], &Target::SM_90A);
                 let work = solved.unwrap().unwrap();
-                assert_eq!(work.problem(), measured.work.problem());
+                assert_eq!(asked(&*work), asked(&*measured.work));
                 assert_eq!(work.config(), measured.work.config());
             }
         }

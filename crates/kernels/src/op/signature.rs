@@ -55,6 +55,10 @@ pub enum Kind {
     Number,
     /// An integer.
     Integer,
+    /// Integers, known on the host.
+    Integers,
+    /// Pairs of integers, known on the host.
+    Pairs,
     /// A word.
     Text,
     /// The name of an element type.
@@ -144,6 +148,26 @@ impl Param {
         }
     }
 
+    /// Integers that every call gives.
+    pub const fn integers(name: &'static str, about: &'static str) -> Self {
+        Self {
+            name,
+            kind: Kind::Integers,
+            about,
+            default: None,
+        }
+    }
+
+    /// Pairs of integers that every call gives.
+    pub const fn pairs(name: &'static str, about: &'static str) -> Self {
+        Self {
+            name,
+            kind: Kind::Pairs,
+            about,
+            default: None,
+        }
+    }
+
     /// A word, and what it is unless a call says otherwise.
     pub const fn text(name: &'static str, default: &'static str, about: &'static str) -> Self {
         Self {
@@ -185,6 +209,8 @@ impl Param {
             (Kind::Tensor, Some(_)) => "Tensor?",
             (Kind::Number, _) => "float",
             (Kind::Integer, _) => "int",
+            // Extents, so that a trace may leave them open.
+            (Kind::Integers | Kind::Pairs, _) => "SymInt[]",
             (Kind::Text, _) => "str",
             (Kind::Type, _) => "str?",
             (Kind::Flag, _) => "bool",
@@ -224,6 +250,8 @@ pub enum Side {
     Last(&'static str),
     /// One of them, or half of it where a call does not give that other parameter.
     Shared(&'static str, usize, &'static str),
+    /// One of them and all behind it, as one.
+    Joined(&'static str, usize),
 }
 
 impl Signature {
@@ -285,6 +313,10 @@ impl Signature {
                     let by = if view(other).is_ok() { 1 } else { 2 };
                     shape.extend(view(of)?.shape.get(i).map(|n| n / by));
                 }
+                Side::Joined(of, i) => {
+                    let sides = view(of)?.shape.iter().skip(i);
+                    shape.push(sides.fold(1, |n: u64, &side| n.saturating_mul(side)));
+                }
             }
         }
         let named = output.dtype_by.and_then(|by| self.position(by));
@@ -329,6 +361,8 @@ mod tests {
                  bool batch_invariant=False) -> Tensor",
                 "linear(Tensor x, Tensor weight, Tensor? bias=None, str activation=\"none\", Tensor? residual=None, \
                  Tensor? scale_x=None, Tensor? scale_weight=None, str? out_dtype=None, bool batch_invariant=False) -> Tensor",
+                "ms_deform_attn(Tensor value, SymInt[] spatial_shapes, SymInt[] level_start_index, \
+                 Tensor sampling_locations, Tensor attention_weights, int im2col_step=64) -> Tensor",
             ]
         );
     }

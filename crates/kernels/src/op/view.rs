@@ -62,6 +62,15 @@ impl TensorView {
         view
     }
 
+    /// Does it lie without gaps, the last dimension innermost? Strides that lead
+    /// nowhere do not matter.
+    pub fn is_dense(&self) -> bool {
+        let dense = Self::dense(self.dtype, &self.shape, 0);
+        let strides = self.strides.iter().zip(dense.strides);
+        let mut sides = self.shape.iter().zip(strides);
+        self.elements() == 0 || sides.all(|(&n, (&stride, wanted))| n == 1 || stride == wanted)
+    }
+
     /// How many elements.
     pub fn elements(&self) -> u64 {
         self.shape.iter().fold(1, |n: u64, &x| n.saturating_mul(x))

@@ -66,7 +66,7 @@ impl Call {
         self.value(name, view)
     }
 
-    /// With a number, an integer or a tensor for a parameter.
+    /// With a number, an integer, integers, a word or a tensor for a parameter.
     pub fn value(mut self, name: &str, value: impl Into<Value>) -> Result<Self, Error> {
         let signature = &self.op.signature;
         match signature.position(name) {
@@ -94,7 +94,17 @@ impl Call {
         Err(FamilyError::Problem(format!("{op}: {text}")).into())
     }
 
-    /// The tensors that are given, in the order of the parameters: the plan's inputs.
+    /// Where the plan's inputs are: the tensors that are given, in the order of
+    /// the parameters. Integers have a place among them, and no kernel reads it.
+    pub(super) fn addresses(&self) -> impl Iterator<Item = u64> {
+        self.args.iter().filter_map(|value| match value {
+            Value::Tensor(view) => Some(view.address),
+            Value::Integers(_) => Some(0),
+            _ => None,
+        })
+    }
+
+    /// The tensors that are given, in the order of the parameters.
     pub(super) fn inputs(&self) -> impl Iterator<Item = (&'static str, &TensorView)> {
         let named = self.op.signature.params.iter().zip(&self.args);
         named.filter_map(|(param, value)| match value {
@@ -133,5 +143,18 @@ mod tests {
         assert_eq!(call.args[1..], [Value::None, Value::Number(1e-6)]);
         let inputs: Vec<_> = call.inputs().collect();
         assert_eq!(inputs, [("x", &row)]);
+    }
+
+    #[test]
+    fn integers_have_a_place_among_the_inputs() {
+        let at = |address| TensorView::dense(DType::F16, &[8], address);
+        let call = Call::new("ms_deform_attn").unwrap();
+        let call = call.value("spatial_shapes", vec![4, 4]).unwrap();
+        let call = call.value("level_start_index", vec![0]).unwrap();
+        let call = call.tensor("value", at(16)).unwrap();
+        let call = call.tensor("attention_weights", at(48)).unwrap();
+        let call = call.tensor("sampling_locations", at(32)).unwrap();
+        let inputs: Vec<_> = call.addresses().collect();
+        assert_eq!(inputs, [16, 0, 0, 32, 48]);
     }
 }

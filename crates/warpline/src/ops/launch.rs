@@ -132,7 +132,7 @@ impl Call {
             return Ok(());
         };
         let bound = Bound {
-            inputs: self.inputs().map(|(_, view)| view.address).collect(),
+            inputs: self.addresses().collect(),
             outputs: self.outs.iter().map(|view| view.address).collect(),
             workspace,
         };

@@ -105,6 +105,10 @@ fn key(call: &Call) -> Vec<u64> {
             Value::Number(x) => key.extend([2, x.to_bits()]),
             Value::Integer(n) => key.extend([3, *n as u64]),
             Value::Flag(yes) => key.extend([5, u64::from(*yes)]),
+            Value::Integers(all) => {
+                key.extend([6, all.len() as u64]);
+                key.extend(all.iter().map(|&n| n as u64));
+            }
             Value::Text(word) => {
                 let bytes = word.as_bytes().chunks(8);
                 key.extend([4, word.len() as u64]);
@@ -159,6 +163,22 @@ mod tests {
         ];
         for (i, other) in others.iter().enumerate() {
             assert_ne!(&one, other, "{i}");
+        }
+    }
+
+    #[test]
+    fn calls_with_other_integers_have_other_plans() {
+        let with = |first: Vec<i64>, then: Vec<i64>| {
+            key(&Call::with(1, vec![first.into(), then.into()], Vec::new()))
+        };
+        let one = with(vec![4, 6], vec![0]);
+        assert_eq!(one, with(vec![4, 6], vec![0]));
+        for other in [
+            with(vec![6, 4], vec![0]),
+            with(vec![4], vec![6, 0]),
+            with(vec![4, 6], vec![]),
+        ] {
+            assert_ne!(one, other);
         }
     }
 }

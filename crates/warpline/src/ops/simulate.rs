@@ -7,7 +7,8 @@ use crate::error::Error;
 use crate::estimate;
 use crate::prepare::prepare;
 use crate::run::{Job, RunOptions};
-use warpline_kernels::op::TensorView;
+use warpline_ir::DType;
+use warpline_kernels::op::{TensorView, Value};
 use warpline_kernels::{AnyWork, HostTensor, TensorSpec};
 
 impl Call {
@@ -20,7 +21,7 @@ impl Call {
     pub fn simulate(&self, inputs: &[&[u8]], options: &RunOptions) -> Result<Vec<Vec<u8>>, Error> {
         let target = Device::cpu().target();
         let solved = self.simulated(options)?;
-        let inputs = self.host_tensors(inputs)?;
+        let inputs = self.plan_inputs(self.host_tensors(inputs)?);
         for (output, view) in self.op.signature.outputs.iter().zip(&self.outs) {
             self.is_dense(output.name, view)?;
         }
@@ -52,6 +53,26 @@ impl Call {
             estimate::fits_host(work.as_ref())?;
         }
         Ok(solved)
+    }
+
+    /// What the plan takes: the tensors, and integers at their place.
+    fn plan_inputs(&self, tensors: Vec<HostTensor>) -> Vec<HostTensor> {
+        let mut tensors = tensors.into_iter();
+        let named = self.op.signature.params.iter().zip(&self.args);
+        named
+            .filter_map(|(param, value)| match value {
+                Value::Tensor(_) => tensors.next(),
+                Value::Integers(all) => Some(HostTensor {
+                    spec: TensorSpec {
+                        name: param.name,
+                        dtype: DType::I64,
+                        shape: vec![all.len()],
+                    },
+                    data: all.iter().flat_map(|n| n.to_le_bytes()).collect(),
+                }),
+                _ => None,
+            })
+            .collect()
     }
 
     fn host_tensors(&self, inputs: &[&[u8]]) -> Result<Vec<HostTensor>, Error> {
@@ -101,7 +122,6 @@ impl Call {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use warpline_ir::DType;
 
     fn bytes(values: &[f32]) -> Vec<u8> {
         values.iter().flat_map(|x| x.to_le_bytes()).collect()

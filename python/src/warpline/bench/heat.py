@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from . import inputs
+from . import elsewhere, inputs
 from .peers import EAGER, OPS, Built, Op, Peer
 from .protocol import DeviceLost, Timer, alive, fresh, reason
 from .record import AGAIN, BARE, COPY, FAILED, OURS, SKIPPED, TIMED, WRONG, Contender, Measured
@@ -37,6 +37,8 @@ class Entry:
 
     result: Contender
     build: Callable[[], Built]
+    #: How many times what is right its errors may be.
+    slack: float = 1.0
     call: Callable[[], Any] | None = None
 
 
@@ -55,6 +57,7 @@ def measure(problem: Problem, timer: Timer, settings: Settings) -> Measured:
         flops=problem.flops,
         bytes=problem.bytes,
         compute_bound=problem.compute_bound,
+        elsewhere=elsewhere.of(problem),
     )
     fresh()
     try:
@@ -84,12 +87,12 @@ def _measure(problem: Problem, measured: Measured, timer: Timer, settings: Setti
         measured.notes.append("no reference and no peers are declared: alone, and not checked")
         _guarded(ours, lambda: _build(ours))
     else:
-        _check_all(op, args, entries)
+        measured.notes += _check_all(op, args, entries)
     # After the check, so that the reference and the copy are not there at once.
     fresh_memory()
     copy = Entry(Contender("copy", COPY), lambda: _copy(int(problem.bytes) // 2))
     _guarded(copy, lambda: _build(copy))
-    again = Entry(Contender(f"{OUR_NAME}, again", AGAIN), ours.build, ours.call)
+    again = Entry(Contender(f"{OUR_NAME}, again", AGAIN), ours.build, call=ours.call)
     again.result.state, again.result.why = ours.result.state, ours.result.why
     entries += [again, copy]
     if op is not None and (of := op.bare) is not None:
@@ -114,7 +117,8 @@ def _peers(op: Op | None, problem: Problem, args: inputs.Args) -> list[Entry]:
     def entry(peer: Peer) -> Entry:
         why = peer.why_not(problem)
         state = TIMED if why is None else SKIPPED
-        return Entry(Contender(peer.name, peer.kind, state, why), lambda: peer.build(args))
+        result = Contender(peer.name, peer.kind, state, why)
+        return Entry(result, lambda: peer.build(args), peer.slack)
 
     return [entry(peer) for peer in (op.peers if op else ())]
 
@@ -141,10 +145,14 @@ def _guarded(entry: Entry, work: Callable[[], None]) -> None:
         alive(entry.result.name)
 
 
-def _check_all(op: Op, args: inputs.Args, entries: list[Entry]) -> None:
-    """Checks every contender, torch's own function first: it is the yardstick."""
+def _check_all(op: Op, args: inputs.Args, entries: list[Entry]) -> list[str]:
+    """Checks every contender, torch's own function first: it is the yardstick.
+
+    Gives what is to be said of those that are less exact than is right, and timed all the same.
+    """
     reference = Reference(op, args)
     sizes: list[int] = []
+    notes: list[str] = []
 
     def check(entry: Entry) -> None:
         _build(entry)
@@ -155,14 +163,18 @@ def _check_all(op: Op, args: inputs.Args, entries: list[Entry]) -> None:
         sizes[:] = byte_sizes(out)
         if entry.result.kind == EAGER and reference.yardsticks is None:
             reference.yardstick(out)
-        checked = reference.check(out)
-        entry.result.error, entry.result.bound = checked.worst
+        checked = reference.check(out, entry.slack)
+        error, most = entry.result.error, entry.result.bound = checked.worst
         if checked.wrong is not None:
             entry.call = None
             entry.result.state, entry.result.why = WRONG, checked.wrong
+        elif checked.inexact:
+            name = entry.result.name
+            notes.append(f"{name} is off by {error:.1e} where {most:.1e} is right, and timed")
 
     for entry in sorted(entries, key=lambda entry: entry.result.kind != EAGER):
         _guarded(entry, functools.partial(check, entry))
+    return notes
 
 
 def fresh_memory() -> None:

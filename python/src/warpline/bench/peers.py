@@ -43,6 +43,17 @@ class Peer:
     kind: str
     build: Callable[[Args], Built]
     why_not: WhyNot = lambda problem: None
+    #: How many times what is right its errors may be, where it is less exact by nature: it is
+    #: timed then, and its error told.
+    slack: float = 1.0
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """What every element of an output may be off: so much, and a share of what is expected."""
+
+    least: float
+    share: float
 
 
 @dataclass(frozen=True)
@@ -69,6 +80,8 @@ class Op:
     bare: Bare | None = None
     #: The same problem with small tensors, where sides are not all cut alike.
     small: Callable[[Problem], Problem] = inputs.small
+    #: What is right, by element type, where torch's own function is no yardstick.
+    tolerance: Mapping[str, Tolerance] = field(default_factory=dict)
 
 
 def found(module: str, name: str) -> Callable[..., Any]:
@@ -244,5 +257,25 @@ OPS: dict[str, Op] = {
         },
         bare=Bare("torch", later("torch_nvfp4", "one_product")),
         small=later("torch_nvfp4", "small"),
+    ),
+    "ms_deform_attn": Op(
+        reference=later("torch_msda", "reference"),
+        split=("value", "sampling_locations", "attention_weights"),
+        # Both work out where points are in 16 bits.
+        peers=(
+            Peer("torch", EAGER, later("torch_msda", "eager"), slack=100),
+            Peer("torch.compile", COMPILED, later("torch_msda", "compiled"), slack=100),
+        ),
+        draw={
+            "value": later("torch_msda", "value"),
+            "sampling_locations": later("torch_msda", "locations"),
+            "attention_weights": later("torch_msda", "weights"),
+        },
+        small=later("torch_msda", "small"),
+        tolerance={
+            "f16": Tolerance(2e-3, 2.0**-10),
+            "bf16": Tolerance(4e-3, 2.0**-7),
+            "f32": Tolerance(2e-5, 2.0**-18),
+        },
     ),
 }

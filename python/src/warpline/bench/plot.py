@@ -12,6 +12,8 @@ from .record import OURS, TIMED, Contender, Measured, Run, peer_names
 
 #: Sides and distances, in pixels.
 WIDTH, RIGHT, ROW, GROUP = 1080, 196, 25, 34
+#: The most letters of a row's name.
+LONGEST = 64
 FONT = "Inter, 'Segoe UI', 'Helvetica Neue', Helvetica, Arial, sans-serif"
 INK, SOFT, FAINT, PAPER, BAND = "#1b2430", "#5d6978", "#dfe4ea", "#ffffff", "#f5f7fa"
 OUR_COLOUR, GOOD, POOR = "#d9480f", "#2b7a3e", "#b42318"
@@ -135,7 +137,15 @@ def _values(problems: Sequence[Measured], value: Callable[..., float | None]) ->
 
 
 def _spaced(shape: str) -> str:
-    return re.sub(r"(?<=\d)x(?=\d)", " × ", shape)
+    """The name of a row: what is too long loses words in its middle."""
+    words, whole = shape.split(" "), re.sub(r"(?<=\d)x(?=\d)", " × ", shape)
+    if len(whole) <= LONGEST or len(words) < 3:
+        return whole
+    words.pop(len(words) // 2)
+    while len(words) > 2 and len(" ".join(words)) + 2 > LONGEST:
+        words.pop(len(words) // 2)
+    words.insert((len(words) + 1) // 2, "…")
+    return " ".join(words)
 
 
 def _left(problems: Sequence[Measured]) -> float:

@@ -70,7 +70,7 @@ def describe(l2_bytes: int, rounds: int, quick: bool) -> dict[str, Any]:
         "spin": f"the device spins for {SPIN_S * 1e6:.0f} µs or more before each flush, "
         "so that the host is ahead",
         "timer": "CUDA events around each call",
-        "inputs": "N(0, 1), the same for all",
+        "inputs": "N(0, 1) unless the op draws them in its own way, the same for all",
         "sustained": f"alone, back to back for more than {SUSTAINED_S:g} s, nothing flushed",
         "quick": quick,
     }

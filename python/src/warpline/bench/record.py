@@ -58,6 +58,15 @@ class Contender:
 
 
 @dataclass
+class Elsewhere:
+    """A time that was not measured in this run."""
+
+    name: str
+    seconds: float
+    note: str = ""
+
+
+@dataclass
 class Measured:
     """One problem and its contenders."""
 
@@ -79,6 +88,8 @@ class Measured:
     late: int = 0
     #: What there is to say of it.
     notes: list[str] = field(default_factory=list)
+    #: What others had for it, elsewhere.
+    elsewhere: list[Elsewhere] = field(default_factory=list)
 
     def of_kind(self, kind: str) -> Contender | None:
         """The first contender of a kind."""
@@ -244,8 +255,12 @@ def from_dict(plain: dict[str, Any]) -> Run:
 
 
 def _measured(plain: dict[str, Any]) -> Measured:
-    contenders = [_contender(one) for one in plain["contenders"]]
-    return Measured(**{**plain, "contenders": contenders, "reading": Reading(**plain["reading"])})
+    kept = {
+        "contenders": [_contender(one) for one in plain["contenders"]],
+        "reading": Reading(**plain["reading"]),
+        "elsewhere": [Elsewhere(**one) for one in plain.get("elsewhere", [])],
+    }
+    return Measured(**{**plain, **kept})
 
 
 def _contender(plain: dict[str, Any]) -> Contender:

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Sequence
 
 from . import suites
+from .elsewhere import MACHINE
 from .host import DEAR_S
 from .record import (
     AGAIN,
@@ -50,7 +51,8 @@ def text(run: Run) -> str:
     """Everything that is printed of a run."""
     parts = [_heading(run)]
     if run.problems:
-        parts += [_problems(run), _notes(run.problems), _sustained(run.problems), _means(run)]
+        parts += [_problems(run), _notes(run.problems), _elsewhere(run.problems)]
+        parts += [_sustained(run.problems), _means(run)]
     parts.append(_host(run.host))
     if run.stopped:
         parts.append([f"STOPPED: {run.stopped}"])
@@ -185,6 +187,21 @@ def _notes(problems: Sequence[Measured]) -> list[str]:
         where = ", ".join(labels[:4]) + (f" and {len(labels) - 4} more" if len(labels) > 4 else "")
         lines.append(f"  {what} [{where}]")
     return ["Not timed, and notes:", *lines] if lines else []
+
+
+def _elsewhere(problems: Sequence[Measured]) -> list[str]:
+    """What others had, apart from what was measured."""
+    rows = []
+    for one in problems:
+        ours = one.ours.median
+        for figure in one.elsewhere:
+            ratio = figure.seconds / ours if ours else None
+            times = [f"{figure.seconds * 1e6:.0f}", _dash(ratio, ".2f")]
+            rows.append([f"{one.op} {one.shape}", figure.name, *times, figure.note])
+    if not rows:
+        return []
+    title = f"NOT MEASURED HERE: figures from elsewhere ({MACHINE}), and their time / ours"
+    return [title, *table(["problem", "whose", "µs", "/ ours", ""], rows, left=2, words=True)]
 
 
 def _sustained(problems: Sequence[Measured]) -> list[str]:

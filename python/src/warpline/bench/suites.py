@@ -90,7 +90,11 @@ class Problem:
 
 
 def _plain(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+    """A value in short: of a list in words its first."""
+    if not isinstance(value, str):
+        return json.dumps(value, separators=(",", ":"))
+    first, comma, _ = value.partition(",")
+    return f"{first},…" if comma else value
 
 
 def parse(text: str) -> list[Problem]:

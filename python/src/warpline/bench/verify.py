@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 #: The rule, for the record.
 RULE = (
     "max |out - float64| <= 2 max |torch eager - float64| + a, where a is 1 ulp at the output's "
-    "magnitude for 16 bits and less, and 1e-6 of the magnitude for f32; without eager 8 a"
+    "magnitude for 16 bits and less, and 1e-6 of the magnitude for f32; without eager 8 a; an op "
+    "with a tolerance of its own: |out - float64| <= least + share |float64| in every element"
 )
 #: Bytes of one chunk of an argument in float64.
 CHUNK_BYTES = 1 << 30
@@ -56,6 +57,11 @@ class Checked:
     wrong: str | None = None
 
     @property
+    def inexact(self) -> bool:
+        """Is an error larger than is right?"""
+        return any(not error <= most for error, most in zip(self.errors, self.bounds, strict=True))
+
+    @property
     def worst(self) -> tuple[float | None, float | None]:
         """Error and bound of the output that comes closest to its bound or passes it."""
 
@@ -69,10 +75,34 @@ class Checked:
         return max(pairs, key=used, default=(None, None))
 
 
+@dataclass(frozen=True)
+class Spot:
+    """An element of an output: how far it is off, and may be."""
+
+    error: float
+    bound: float
+    at: list[int]
+    out: float
+    right: float
+
+    @property
+    def used(self) -> float:
+        """The share of the bound; infinite where something is no number."""
+        return self.error / self.bound if math.isfinite(self.error) else math.inf
+
+    def sentence(self) -> str:
+        """What is wrong there."""
+        return (
+            f"element {self.at} is {self.out:.6g} where {self.right:.6g} "
+            f"is expected within {self.bound:.2e}"
+        )
+
+
 class Reference:
     """What must come out of a problem."""
 
     def __init__(self, op: Op, args: Args) -> None:
+        self._tolerance = op.tolerance
         self._chunks = [
             [_whole(out) for out in outputs(op.reference(**part))]
             for part in _parts(op.split, args)
@@ -91,13 +121,22 @@ class Reference:
             self._dtypes = [tensor.dtype for tensor in given]
             self.yardsticks = self._errors(given)
 
-    def check(self, out: Any) -> Checked:
-        """Compares an output, or a tuple of them, with what must come out."""
+    def check(self, out: Any, slack: float = 1.0) -> Checked:
+        """Compares an output, or a tuple of them, with what must come out.
+
+        What is off by up to ``slack`` times what is right is inexact, and not wrong.
+        """
         given = outputs(out)
         wrong = self._shape_error(given)
         if wrong is not None:
             return Checked([], [], wrong)
         names = [dtype_name(tensor.dtype) for tensor in given]
+        if all(name in self._tolerance for name in names):
+            spots = [self._spot(i, tensor) for i, tensor in enumerate(given)]
+            checked = Checked([spot.error for spot in spots], [spot.bound for spot in spots])
+            outside = (spot.sentence() for spot in spots if spot.used > slack)
+            checked.wrong = next(outside, None)
+            return checked
         yardsticks: list[float | None] = [*(self.yardsticks or [None] * len(given))]
         checked = Checked(
             self._errors(given),
@@ -105,8 +144,8 @@ class Reference:
         )
         for i, (error, most) in enumerate(zip(checked.errors, checked.bounds, strict=True)):
             # An error that is not a number is not within any bound.
-            if not error <= most:
-                checked.wrong = self._sentence(i, given[i], most)
+            if not error <= slack * most:
+                checked.wrong = self._sentence(i, given[i], slack * most)
                 break
         return checked
 
@@ -139,23 +178,42 @@ class Reference:
             errors.append(max(found) if math.isfinite(sum(found)) else math.nan)
         return errors
 
+    def _spot(self, i: int, tensor: torch.Tensor) -> Spot:
+        """The element that comes closest to its tolerance, or passes it by most."""
+        tolerance = self._tolerance[dtype_name(tensor.dtype)]
+        spots = []
+        for start, out, right in self._pieces(i, tensor):
+            off = (out - right).abs_()
+            allowed = right.abs().mul_(tolerance.share).add_(tolerance.least)
+            used = (off / allowed).nan_to_num_(nan=math.inf)
+            here = _place(int(used.argmax()), used.shape)
+            at = [here[0] + start, *here[1:]]
+            error, bound, got, want = (float(x[here]) for x in (off, allowed, out, right))
+            spots.append(Spot(error, bound, at, got, want))
+        return max(spots, key=lambda spot: spot.used)
+
     def _sentence(self, i: int, tensor: torch.Tensor, most: float) -> str:
         """The first chunk with a wrong element, and its worst element."""
         for start, out, right in self._pieces(i, tensor):
             off = (out - right).abs_()
             place = int(off.nan_to_num_(nan=math.inf).argmax())
             if not float(off.reshape(-1)[place]) <= most:
-                at = []
-                for side in reversed(off.shape):
-                    at.append(place % side)
-                    place //= side
-                at = [at[-1] + start, *reversed(at[:-1])]
-                here = (at[0] - start, *at[1:])
+                here = _place(place, off.shape)
+                at = [here[0] + start, *here[1:]]
                 return (
                     f"element {at} is {float(out[here]):.6g} where {float(right[here]):.6g} "
                     f"is expected within {most:.2e}"
                 )
         return f"an error above {most:.2e}"
+
+
+def _place(number: int, shape: Any) -> tuple[int, ...]:
+    """The indices of an element, by its number."""
+    at = []
+    for side in reversed(shape):
+        at.append(number % side)
+        number //= side
+    return tuple(reversed(at))
 
 
 def outputs(out: Any) -> list[torch.Tensor]:

@@ -82,6 +82,12 @@ impl<'a> StreamCall<'a> {
         Ok(self)
     }
 
+    /// With integers, or pairs of them one after the other, for a parameter.
+    pub fn integers(mut self, name: &str, all: &[i64]) -> Result<Self, Error> {
+        self.call = self.call.value(name, all.to_vec())?;
+        Ok(self)
+    }
+
     /// Puts the op into the stream, and waits for nothing. The first call of
     /// a kind compiles its kernels.
     ///
@@ -105,8 +111,8 @@ impl<'a> StreamCall<'a> {
         // by what that user promised (`disable_event_tracking` is unsafe).
         // Where the events fall short (see `launch_across`), bytes may be read
         // while they change. That gives wrong numbers, as it does with
-        // cudarc's own copies, and no wrong address: ops take none, and no
-        // index either, from their tensors.
+        // cudarc's own copies, and no wrong address: ops take none from their
+        // tensors, and read a place in a map once and keep it inside.
         unsafe {
             self.launch_across()
         }

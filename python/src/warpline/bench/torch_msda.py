@@ -1,0 +1,198 @@
+"""Deformable attention: what is drawn, torch's sampling as a peer, and a reference in float64."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from .inputs import torch_dtype
+
+if TYPE_CHECKING:
+    from .inputs import Args
+    from .peers import Built
+    from .suites import Arg, Problem, TensorSpec
+
+#: Queries of a small problem, and the sides of its levels.
+SMALL_QUERIES, SMALL_SIDE = 64, 4
+#: How far points lie from their query, in pixels of the level.
+AROUND = 3.0
+
+Levels = list[tuple[int, int]]
+
+
+def pairs(flat: list[int]) -> Levels:
+    """Height and width of every level."""
+    return list(zip(flat[::2], flat[1::2], strict=True))
+
+
+def starts(levels: Levels, border: int) -> list[int]:
+    """The first pixel of each level, and behind the last."""
+    all_starts = [0]
+    for height, width in levels:
+        all_starts.append(all_starts[-1] + (height + 2 * border) * (width + 2 * border))
+    return all_starts
+
+
+def border_of(pixels: int, levels: Levels) -> int:
+    """How wide the border of each level is in a tensor of so many pixels: 0 or 1."""
+    return 0 if starts(levels, 0)[-1] == pixels else 1
+
+
+def _values(problem: Problem) -> tuple[Levels, int]:
+    """The levels of a problem, and their border."""
+    args = {arg.name: arg for arg in problem.args}
+    levels, value = pairs(args["spatial_shapes"].value), args["value"].tensor
+    assert value is not None
+    return levels, border_of(value.shape[1], levels)
+
+
+def inside(levels: Levels, border: int, device: Any = None) -> Tensor:
+    """Of each pixel in memory: is it one of a map, and not of a border?"""
+    ones = [torch.ones(level, dtype=torch.bool, device=device) for level in levels]
+    return torch.cat([functional.pad(one, (border,) * 4).flatten() for one in ones])
+
+
+def value(problem: Problem, spec: TensorSpec, generator: torch.Generator) -> Tensor:
+    """From N(0, 1), and zeros in borders."""
+    drawn = torch.randn(spec.shape, device=generator.device, generator=generator)
+    mask = inside(*_values(problem), device=generator.device)
+    return (drawn * mask[:, None, None]).to(torch_dtype(spec.dtype))
+
+
+def places(levels: Levels, border: int, queries: int, device: Any = None) -> Tensor:
+    """Where queries are themselves, x and y in 0…1: at their own pixels, where there is a query
+    for each; else in rows over the map."""
+    if queries != starts(levels, border)[-1]:
+        columns = max(1, math.ceil(math.sqrt(queries)))
+        rows = max(1, math.ceil(queries / columns))
+        number = torch.arange(queries, device=device)
+        return torch.stack(
+            [(number % columns + 0.5) / columns, (number // columns + 0.5) / rows], -1
+        )
+    every = []
+    for height, width in levels:
+        y, x = (
+            (torch.arange(side + 2 * border, device=device) - border + 0.5) / side
+            for side in (height, width)
+        )
+        every.append(torch.stack(torch.meshgrid(x, y, indexing="xy"), -1).reshape(-1, 2))
+    return torch.cat(every).clamp(0, 1)
+
+
+def locations(problem: Problem, spec: TensorSpec, generator: torch.Generator) -> Tensor:
+    """Anywhere, or around the query's own place."""
+    device, dtype = generator.device, torch_dtype(spec.dtype)
+    if problem.problem["locations"] == "uniform":
+        return torch.rand(spec.shape, device=device, generator=generator).to(dtype)
+    levels, border = _values(problem)
+    own = places(levels, border, spec.shape[1], device)[None, :, None, None, None]
+    sides = torch.tensor([(width, height) for height, width in levels], device=device)
+    drawn = torch.randn(spec.shape, device=device, generator=generator)
+    return (own + AROUND * drawn / sides[:, None]).to(dtype)
+
+
+def weights(problem: Problem, spec: TensorSpec, generator: torch.Generator) -> Tensor:
+    """What points count: 1 in all for each query."""
+    drawn = torch.randn(spec.shape, device=generator.device, generator=generator)
+    return drawn.flatten(-2).softmax(-1).view(spec.shape).to(torch_dtype(spec.dtype))
+
+
+def small(problem: Problem) -> Problem:
+    """The same problem with few queries and small levels."""
+    levels, border = _values(problem)
+    levels = [(SMALL_SIDE, SMALL_SIDE)] * len(levels)
+    *firsts, pixels = starts(levels, border)
+
+    def less(arg: Arg) -> Arg:
+        match arg.name:
+            case "spatial_shapes":
+                return replace(arg, value=[side for level in levels for side in level])
+            case "level_start_index":
+                return replace(arg, value=firsts)
+        if arg.tensor is None:
+            return arg
+        batch, many, *rest = arg.tensor.shape
+        many = pixels if arg.name == "value" else min(many, SMALL_QUERIES)
+        return replace(arg, tensor=replace(arg.tensor, shape=(min(batch, 2), many, *rest)))
+
+    return replace(problem, args=tuple(less(arg) for arg in problem.args))
+
+
+def sampled(value: Tensor, levels: Levels, locations: Tensor, weights: Tensor) -> Tensor:
+    """As it is written in torch: each level sampled by ``grid_sample``, and a weighed sum."""
+    batch, _, heads, channels = value.shape
+    _, queries, _, _, points, _ = locations.shape
+    maps = value.split([height * width for height, width in levels], 1)
+    found = []
+    for i, (height, width) in enumerate(levels):
+        level = maps[i].permute(0, 2, 3, 1).reshape(batch * heads, channels, height, width)
+        grid = 2 * locations[:, :, :, i].transpose(1, 2).flatten(0, 1) - 1
+        found.append(
+            functional.grid_sample(
+                level, grid, mode="bilinear", padding_mode="zeros", align_corners=False
+            )
+        )
+    counts = weights.transpose(1, 2).reshape(batch * heads, 1, queries, len(levels), points)
+    sums = (torch.stack(found, 3) * counts).sum((3, 4))
+    return sums.view(batch, heads * channels, queries).transpose(1, 2).contiguous()
+
+
+def _built(function: Callable[..., Tensor], args: Args) -> Built:
+    """A function on the maps without borders."""
+    from .peers import Built
+
+    levels, given = pairs(args["spatial_shapes"]), args["value"]
+    border = border_of(given.shape[1], levels)
+    if border:
+        given = given[:, inside(levels, border, given.device)].contiguous()
+    points, counts = args["sampling_locations"], args["attention_weights"]
+    note = "on maps without borders" if border else ""
+    return Built(lambda: function(given, levels, points, counts), note)
+
+
+def eager(args: Args) -> Built:
+    """torch's own sampling."""
+    return _built(sampled, args)
+
+
+def compiled(args: Args) -> Built:
+    """The same through ``torch.compile``."""
+    return _built(torch.compile(sampled, fullgraph=True, dynamic=False), args)
+
+
+def reference(
+    value: Tensor,
+    spatial_shapes: list[int],
+    level_start_index: list[int],
+    sampling_locations: Tensor,
+    attention_weights: Tensor,
+    im2col_step: int = 64,
+) -> Tensor:
+    """Corner by corner of every point, in the precision of the inputs: nothing of torch's sampling,
+    and no more memory than a few outputs."""
+    batch, pixels, heads, channels = value.shape
+    levels = pairs(spatial_shapes)
+    border = border_of(pixels, levels)
+    _, queries, _, _, points, _ = sampling_locations.shape
+    out = value.new_zeros(batch, queries, heads, channels)
+    for i, ((height, width), start) in enumerate(zip(levels, level_start_index, strict=True)):
+        for p in range(points):
+            x = sampling_locations[:, :, :, i, p, 0] * width - 0.5
+            y = sampling_locations[:, :, :, i, p, 1] * height - 0.5
+            for dy in (0, 1):
+                for dx in (0, 1):
+                    row, col = y.floor() + dy, x.floor() + dx
+                    share = (1 - (y - row).abs()) * (1 - (x - col).abs())
+                    there = (row >= 0) & (row < height) & (col >= 0) & (col < width)
+                    share = torch.where(there, share * attention_weights[:, :, :, i, p], 0.0)
+                    row, col = row.clamp(0, height - 1).long(), col.clamp(0, width - 1).long()
+                    pixel = start + (row + border) * (width + 2 * border) + col + border
+                    corner = value.gather(1, pixel[..., None].expand(-1, -1, -1, channels))
+                    out.addcmul_(corner, share[..., None])
+    return out.flatten(2)

@@ -1,0 +1,129 @@
+"""What the benchmark draws and checks for deformable attention, on the CPU.
+
+Needs no pytest, as a GPU host may have none: ``python3 -m unittest discover FOLDER``.
+"""
+
+import unittest
+from dataclasses import replace
+from unittest import mock
+
+try:
+    import torch
+except ImportError as missing:
+    raise unittest.SkipTest("torch is not installed") from missing
+
+import warpline
+from warpline import _warpline
+from warpline.bench import heat, inputs, peers, record, suites, torch_msda, verify
+
+OP = peers.OPS["ms_deform_attn"]
+
+
+def problem(layout, locations):
+    """A problem of the suite, made small."""
+    declared = (one for one in suites.parse(_warpline.suites()) if one.suite == "msda")
+    fields = {"layout": layout, "locations": locations, "batch": 48}
+    found = next(one for one in declared if fields.items() <= one.problem.items())
+    little = OP.small(found)
+
+    def fewer(arg):
+        if arg.tensor is None:
+            return arg
+        keep = arg.tensor.shape[1] if arg.name == "value" else 5
+        return replace(arg, tensor=replace(arg.tensor, shape=(2, keep, *arg.tensor.shape[2:])))
+
+    return replace(little, args=tuple(map(fewer, little.args)))
+
+
+def draw(asked):
+    with mock.patch.object(inputs, "DEVICE", "cpu"):
+        return inputs.draw(asked, 1, OP.draw)
+
+
+class Deformable(unittest.TestCase):
+    def test_ours_and_the_peers_are_what_the_reference_says(self):
+        for layout in ("halo", "standard"):
+            for locations in ("uniform", "grid"):
+                with self.subTest(layout=layout, locations=locations):
+                    args = draw(problem(layout, locations))
+                    reference = verify.Reference(OP, args)
+                    ours = warpline.ms_deform_attn(*args.values())
+                    checked = reference.check(ours)
+                    self.assertIsNone(checked.wrong)
+                    self.assertFalse(checked.inexact)
+                    peer = OP.peers[0]
+                    self.assertIsNone(reference.check(peer.build(args).call(), peer.slack).wrong)
+                    wide = {name: verify.wide(value) for name, value in args.items()}
+                    exact = OP.reference(**wide)
+                    torch.testing.assert_close(torch_msda.eager(wide).call(), exact)
+
+    def test_what_is_off_is_wrong_or_inexact(self):
+        args = draw(problem("standard", "uniform"))
+        reference = verify.Reference(OP, args)
+        y = warpline.ms_deform_attn(*args.values())
+        y[1, 3, 5] += 0.05
+        said = reference.check(y).wrong
+        self.assertTrue(said.startswith("element [1, 3, 5] is "), said)
+        loose = reference.check(y, slack=100)
+        self.assertIsNone(loose.wrong)
+        self.assertTrue(loose.inexact)
+        self.assertAlmostEqual(loose.worst[0], 0.05, delta=0.003)
+        y[0, 0, 0] = float("nan")
+        self.assertIn("element [0, 0, 0] is nan", reference.check(y, slack=100).wrong)
+        self.assertIn("is expected", reference.check(y[:, :2]).wrong)
+
+    def test_a_peer_that_is_inexact_is_timed_and_told_and_ours_is_not(self):
+        args = draw(problem("standard", "uniform"))
+        right = warpline.ms_deform_attn(*args.values())
+
+        def entry(name, kind, off, slack):
+            return heat.Entry(record.Contender(name, kind), lambda: peers.Built(lambda: right + off), slack)
+
+        entries = [
+            entry("warpline", record.OURS, 0.05, 1),
+            entry("torch", peers.EAGER, 0.05, 100),
+            entry("other", peers.COMPILED, 3, 100),
+        ]
+        with mock.patch.multiple(heat, poison=lambda sizes: None, alive=lambda name: None):
+            (note,) = heat._check_all(OP, args, entries)
+        self.assertEqual([one.result.state for one in entries], [record.WRONG, record.TIMED, record.WRONG])
+        self.assertRegex(note, r"^torch is off by 5.\de-02 where 2.\de-03 is right, and timed$")
+
+    def test_borders_are_zeros_and_nothing_else_is(self):
+        value = draw(problem("halo", "uniform"))["value"]
+        levels = [(4, 4)] * 4
+        mask = torch_msda.inside(levels, 1)
+        self.assertEqual((len(mask), int(mask.sum())), (value.shape[1], 64))
+        self.assertTrue((value[:, ~mask] == 0).all())
+        self.assertGreater(value[:, mask].abs().mean().item(), 0.5)
+
+    def test_queries_are_at_their_pixels_or_in_rows(self):
+        levels = [(2, 3), (1, 1)]
+        own = torch_msda.places(levels, 0, 7)
+        sixths = [(x, y) for y in (0.25, 0.75) for x in (1 / 6, 0.5, 5 / 6)]
+        torch.testing.assert_close(own, torch.tensor([*sixths, (0.5, 0.5)]))
+        with_border = torch_msda.places(levels, 1, 29)
+        self.assertEqual(with_border.shape, (29, 2))
+        torch.testing.assert_close(with_border[6:9], torch.tensor([(1 / 6, 0.25), (0.5, 0.25), (5 / 6, 0.25)]))
+        self.assertTrue(((with_border >= 0) & (with_border <= 1)).all())
+        torch.testing.assert_close(torch_msda.places(levels, 0, 4), torch.tensor(
+            [(0.25, 0.25), (0.75, 0.25), (0.25, 0.75), (0.75, 0.75)]
+        ))
+
+    def test_weights_of_a_query_add_up_to_one(self):
+        weights = draw(problem("standard", "grid"))["attention_weights"].double()
+        self.assertLess((weights.sum((3, 4)) - 1).abs().max().item(), 5e-3)
+
+    def test_a_small_problem_is_one_that_ours_takes(self):
+        for one in suites.parse(_warpline.suites()):
+            if one.suite == "msda":
+                values = [arg.value if arg.tensor is None else
+                          torch.empty(arg.tensor.shape, dtype=torch.float16, device="meta") for arg in OP.small(one).args]
+                made = torch.ops.warpline.ms_deform_attn(*values)
+                self.assertEqual(made.shape[:2], (2, 64))
+                levels, starts = values[1], values[2]
+                self.assertEqual(len(levels), 2 * len(starts))
+
+
+if __name__ == "__main__":
+    unittest.main()

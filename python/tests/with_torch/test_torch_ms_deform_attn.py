@@ -1,0 +1,332 @@
+"""Deformable attention on torch tensors: on a GPU where there is one, else on the simulator.
+
+Needs no pytest, as a GPU host may have none: ``python3 -m unittest discover FOLDER``.
+"""
+
+import gc
+import unittest
+
+try:
+    import torch
+except ImportError as missing:
+    raise unittest.SkipTest("torch is not installed") from missing
+
+import torch.nn.functional as F
+from torch._dynamo.testing import CompileCounterWithBackend
+
+import warpline
+
+GPU = torch.cuda.is_available()
+DEVICE = "cuda" if GPU else "cpu"
+DTYPES = (torch.float16, torch.bfloat16, torch.float32)
+OPS = torch.ops.warpline
+LEVELS = [(6, 5), (3, 2)]
+STARTS = [0, 30]
+BOUNDS = {torch.float32: (2e-5, 18), torch.float16: (2e-3, 10), torch.bfloat16: (4e-3, 7)}
+
+
+def draw(dtype=torch.float16, batch=2, queries=7, heads=2, channels=16, points=4, levels=LEVELS):
+    """Values, places and weights."""
+    pixels = sum(h * w for h, w in levels)
+    shape = (batch, queries, heads, len(levels), points)
+    value = torch.randn(batch, pixels, heads, channels)
+    weights = torch.randn(batch, queries, heads, len(levels) * points).softmax(-1).view(shape)
+    return tuple(x.to(DEVICE, dtype) for x in (value, torch.rand(*shape, 2) * 1.4 - 0.2, weights))
+
+
+def sampled(value, locations, weights, levels=LEVELS):
+    """The same by torch's own sampling, in float64."""
+    value, locations, weights = value.double(), locations.double(), weights.double()
+    batch, _, heads, channels = value.shape
+    queries, points = locations.shape[1], locations.shape[4]
+    found, start = [], 0
+    for i, (h, w) in enumerate(levels):
+        level = value[:, start : start + h * w].permute(0, 2, 3, 1).reshape(batch * heads, channels, h, w)
+        grid = (2 * locations[:, :, :, i] - 1).transpose(1, 2).reshape(batch * heads, queries, points, 2)
+        found.append(F.grid_sample(level, grid, align_corners=False))
+        start += h * w
+    counts = weights.transpose(1, 2).reshape(batch * heads, 1, queries, len(levels), points)
+    out = (torch.stack(found, 3) * counts).sum((3, 4))
+    return out.reshape(batch, heads * channels, queries).transpose(1, 2)
+
+
+def tensors(levels=LEVELS, starts=STARTS):
+    """Levels as others keep them."""
+    return torch.tensor(levels, device=DEVICE), torch.tensor(starts, device=DEVICE)
+
+
+def attend(value, locations, weights, shapes=LEVELS, starts=STARTS, **options):
+    return warpline.ms_deform_attn(value, shapes, starts, locations, weights, **options)
+
+
+class Test(unittest.TestCase):
+    """What all of these share."""
+
+    def near(self, ours, exact):
+        least, power = BOUNDS[ours.dtype]
+        self.assertEqual(ours.shape, exact.shape)
+        off = (ours.double() - exact).abs() - least - exact.abs() * 0.5**power
+        self.assertLessEqual(off.max().item(), 0)
+        self.assertGreater(exact.abs().max().item(), 0.05)
+
+    def refused(self, sentence, call, error=warpline.InputError):
+        with self.assertRaises(error) as caught:
+            call()
+        self.assertIn(sentence, str(caught.exception))
+
+
+class Values(Test):
+    """What comes out."""
+
+    def test_types_and_levels(self):
+        for dtype in DTYPES:
+            given = draw(dtype)
+            y = attend(*given)
+            self.assertEqual((y.dtype, y.device.type), (dtype, DEVICE))
+            self.near(y, sampled(*given))
+            self.assertTrue(torch.equal(attend(*given, *tensors()), y))
+            self.assertTrue(torch.equal(attend(*given, LEVELS, tensors()[1]), y))
+            self.assertTrue(torch.equal(attend(*given, tensors()[0].cpu().int(), STARTS), y))
+
+    @unittest.skipUnless(GPU, "needs a GPU")
+    def test_large(self):
+        levels = [(100, 167), (50, 84), (25, 42), (13, 21)]
+        starts = [0, 16700, 20900, 21950]
+        for dtype in DTYPES:
+            given = draw(dtype, queries=900, heads=8, channels=32, levels=levels)
+            self.near(attend(*given, levels, starts), sampled(*given, levels))
+
+    def test_an_output_of_the_caller_is_written(self):
+        given = draw()
+        for levels in ((LEVELS, STARTS), tensors()):
+            y = torch.empty(2, 7, 32, device=DEVICE, dtype=torch.float16)
+            before = y._version
+            self.assertIs(attend(*given, *levels, out=y), y)
+            self.assertGreater(y._version, before)
+            self.near(y, sampled(*given))
+
+
+class Registered(Test):
+    """Torch's own checks of its ops."""
+
+    def cases(self):
+        value, locations, weights = draw()
+        flat = [side for level in LEVELS for side in level]
+        yield "ms_deform_attn", (value, flat, STARTS, locations, weights)
+        yield "ms_deform_attn_tensors", (value, *tensors(), locations, weights)
+
+    def test_opcheck(self):
+        for name, args in self.cases():
+            with self.subTest(op=name):
+                torch.library.opcheck(getattr(OPS, name).default, args)
+                y = torch.empty(2, 7, 32, device=DEVICE, dtype=torch.float16)
+                torch.library.opcheck(getattr(OPS, f"{name}_out").default, args, {"y": y})
+
+    def test_what_may_read_the_gpu_is_left_out_of_graphs_by_the_compiler(self):
+        if not hasattr(torch.Tag, "cudagraph_unsafe"):
+            self.skipTest("this torch has no such tag")
+        self.assertIn(torch.Tag.cudagraph_unsafe, OPS.ms_deform_attn_tensors.default.tags)
+        self.assertNotIn(torch.Tag.cudagraph_unsafe, OPS.ms_deform_attn.default.tags)
+
+    def test_no_numbers_are_needed_for_a_shape(self):
+        for name, args in self.cases():
+            meta = [x.to("meta") if isinstance(x, torch.Tensor) else x for x in args]
+            y = getattr(OPS, name)(*meta)
+            self.assertEqual((y.shape, y.dtype), ((2, 7, 32), torch.float16))
+
+
+class Compiled(Test):
+    """torch.compile."""
+
+    def setUp(self):
+        torch._dynamo.reset()
+
+    def compiled(self, function, **options):
+        counter = CompileCounterWithBackend("inductor" if GPU else "aot_eager")
+        return torch.compile(function, fullgraph=True, backend=counter, **options), counter
+
+    def test_lists_and_tensors_give_one_graph(self):
+        given = draw()
+        right = attend(*given) * 2
+        f, counter = self.compiled(lambda v, l, w: attend(v, l, w) * 2)
+        g, _ = self.compiled(lambda v, l, w, s, i: attend(v, l, w, s, i) * 2)
+        for _ in range(2):
+            torch.testing.assert_close(f(*given), right)
+            torch.testing.assert_close(g(*given, *tensors()), right)
+        self.assertEqual(counter.frame_count, 1)
+        # Not what was there when it was traced.
+        moved = [(3, 2), (6, 5)]
+        torch.testing.assert_close(g(*given, *tensors(moved, [0, 6])), attend(*given, moved, [0, 6]) * 2)
+
+    def test_levels_that_follow_from_shapes_may_change(self):
+        def level(image, locations, weights):
+            b, h, w, c = image.shape
+            return attend(image.reshape(b, h * w, 1, c), locations, weights, [(h, w)], [0]) + 1
+
+        f, counter = self.compiled(level, dynamic=True)
+        for h, w in ((6, 5), (3, 8), (4, 9)):
+            value, locations, weights = draw(levels=[(h, w)], heads=1)
+            image = value.reshape(2, h, w, 16)
+            torch.testing.assert_close(f(image, locations, weights), level(image, locations, weights))
+        self.assertEqual(counter.frame_count, 1)
+
+    def test_what_requires_grad_is_refused_while_it_is_traced(self):
+        value, locations, weights = draw()
+        f, _ = self.compiled(attend)
+        self.refused("only the forward exists", lambda: f(value.requires_grad_(), locations, weights), Exception)
+
+
+class Levels(Test):
+    """Tensors of integers: read once, and never old."""
+
+    def test_what_was_written_is_seen(self):
+        given = draw()
+        for levels in (tensors(), [x.cpu() for x in tensors()]):
+            shapes, starts = levels
+            before = attend(*given, shapes, starts)
+            shapes.copy_(shapes.flip(0))
+            self.refused("levels of 3x2,6x5 start at [0, 6]", lambda: attend(*given, shapes, starts))
+            starts[1] = 6
+            after = attend(*given, shapes, starts)
+            self.assertFalse(torch.equal(before, after))
+            self.assertTrue(torch.equal(after, attend(*given, [(3, 2), (6, 5)], [0, 6])))
+
+    def test_what_numpy_writes_on_the_host_is_seen(self):
+        given, shapes = draw(), torch.tensor(LEVELS)
+        attend(*given, shapes, STARTS)
+        shapes.numpy()[0, 0] = 7
+        self.refused("levels of 7x5,3x2", lambda: attend(*given, shapes, STARTS))
+
+    def test_numbers_are_known_until_they_are_written_or_gone(self):
+        from warpline._known import Known
+
+        known, tensor = Known(), torch.tensor([1, 2], device=DEVICE)
+        self.assertIsNone(known.get(tensor))
+        self.assertEqual(known.read(tensor), [1, 2])
+        self.assertIs(known.get(tensor), known.get(tensor))
+        self.assertEqual(known.get(tensor), [1, 2])
+        self.assertIsNone(known.get(tensor.clone()))
+        tensor.view(2, 1)[0, 0] = 5
+        self.assertIsNone(known.get(tensor))
+        self.assertEqual((known.read(tensor), known.get(tensor), len(known)), ([5, 2], [5, 2], 1))
+        del tensor
+        gc.collect()
+        self.assertEqual(len(known), 0)
+
+    def test_a_tensor_whose_writes_nobody_counts_is_not_kept(self):
+        from warpline._known import Known
+
+        known = Known()
+        with torch.inference_mode():
+            tensor = torch.tensor([1, 2], device=DEVICE)
+            self.assertEqual((known.read(tensor), len(known)), ([1, 2], 0))
+            self.near(attend(*(given := draw()), *tensors()), sampled(*given))
+
+    @unittest.skipUnless(GPU, "needs a GPU")
+    def test_known_levels_do_not_wait(self):
+        given, levels = draw(), tensors()
+        right = attend(*given, *levels)
+        torch.cuda.synchronize()
+        torch.cuda._sleep(50_000_000)
+        y = attend(*given, *levels)
+        self.assertFalse(torch.cuda.current_stream().query(), "the call does not wait")
+        self.assertTrue(torch.equal(y, right))
+
+    @unittest.skipUnless(GPU, "needs a GPU")
+    def test_a_capture_takes_what_is_known(self):
+        given, levels = draw(), tensors()
+        self.near(attend(*given, *levels), sampled(*given))
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            y = attend(*given, *levels)
+        given[0].copy_(draw()[0])
+        graph.replay()
+        self.near(y, sampled(*given))
+        unread = tensors()
+        with self.assertRaisesRegex(warpline.RefusedError, "was not read yet") as caught:
+            with torch.cuda.graph(torch.cuda.CUDAGraph()):
+                attend(*given, *unread)
+        self.assertEqual(caught.exception.code, "read-in-capture")
+
+
+class DropIn(Test):
+    """In the place of others'."""
+
+    def test_the_module_of_hugging_face(self):
+        # As in transformers.models.deformable_detr.modeling_deformable_detr.
+        module = warpline.MultiScaleDeformableAttention()
+        self.assertIsInstance(module, torch.nn.Module)
+        self.assertEqual((list(module.parameters()), module.state_dict()), ([], {}))
+        value, locations, weights = draw()
+        shapes, starts = tensors()
+        y = module(value, shapes, LEVELS, starts, locations, weights, 64)
+        self.near(y, sampled(value, locations, weights))
+        self.assertTrue(torch.equal(y, module(
+            value=value, value_spatial_shapes=shapes, value_spatial_shapes_list=LEVELS, level_start_index=starts,
+            sampling_locations=locations, attention_weights=weights, im2col_step=64,
+        )))
+        torch._dynamo.reset()
+        f = torch.compile(module, fullgraph=True, backend="aot_eager")
+        self.assertTrue(torch.equal(f(value, shapes, LEVELS, starts, locations, weights, 64), y))
+
+    def test_the_function_of_mmcv(self):
+        value, locations, weights = draw()
+        y = warpline.MultiScaleDeformableAttnFunction.apply(value, *tensors(), locations, weights, 64)
+        self.near(y, sampled(value, locations, weights))
+
+    def test_tensors_with_gaps_and_weights_of_another_type_are_made_to_fit(self):
+        value, locations, weights = draw()
+        turned = value.transpose(1, 2).contiguous().transpose(1, 2)
+        self.refused("value is dense, and its strides are", lambda: attend(turned, locations, weights))
+        apply = warpline.MultiScaleDeformableAttnFunction.apply
+        y = apply(turned, LEVELS, STARTS, locations.float(), weights, 64)
+        self.assertTrue(torch.equal(y, attend(value, locations.float(), weights.float())))
+
+
+class Refusals(Test):
+    """Bad input."""
+
+    def test_only_the_forward_exists(self):
+        for i in range(3):
+            given = list(draw())
+            given[i].requires_grad_()
+            for levels in ((LEVELS, STARTS), tensors()):
+                with self.assertRaisesRegex(warpline.InputError, "ms_deform_attn: only the forward exists") as caught:
+                    attend(*given, *levels)
+                self.assertEqual(caught.exception.code, "no-grad")
+            with torch.no_grad():
+                self.assertFalse(attend(*given).requires_grad)
+
+    def test_transforms_are_refused(self):
+        value, locations, weights = draw()
+        for levels in ((LEVELS, STARTS), tensors()):
+            self.refused(
+                "only the forward exists",
+                lambda: torch.func.grad(lambda v: attend(v, locations, weights, *levels).sum())(value),
+            )
+
+    def test_sentences(self):
+        value, locations, weights = given = draw()
+        shapes, starts = tensors()
+        said = "ms_deform_attn: spatial_shapes is pairs of integers, not torch."
+        self.refused(said + "float32 [2, 2]", lambda: attend(*given, shapes.float(), starts))
+        self.refused(said + "bool [2, 2]", lambda: attend(*given, shapes > 0, starts))
+        self.refused(said + "int64 [4]", lambda: attend(*given, shapes.flatten(), starts))
+        self.refused(said + "int64 [2, 3]", lambda: attend(*given, F.pad(shapes, (0, 1)), starts))
+        self.refused("level_start_index is integers, not torch.int64 []", lambda: attend(*given, shapes, starts[0]))
+        self.refused("spatial_shapes is pairs of integers, not [(6, 5.5)]", lambda: attend(*given, [(6, 5.5)], [0]))
+        self.refused("level_start_index is [0, 31]", lambda: attend(*given, LEVELS, [0, 31]))
+        self.refused("value is f32, f16 or bf16, not i32", lambda: attend(value.int(), locations, weights))
+        self.refused("value has 4 dimensions", lambda: attend(value[0], locations, weights))
+        self.refused("sampling_locations has 6 dimensions", lambda: attend(value, locations[0, 0, 0, 0, 0], weights))
+        self.refused("a multiple of 8 channels", lambda: attend(value[..., :4].clone(), locations, weights))
+        self.refused("attention_weights is f16", lambda: attend(value, locations, weights.float()))
+        self.refused("im2col_step is at least 1, not 0", lambda: attend(*given, im2col_step=0))
+        self.refused(
+            "sampling_locations is a torch tensor as the others are, not of type list",
+            lambda: attend(value, [0.5], weights),
+        )
+
+
+if __name__ == "__main__":
+    unittest.main()
