@@ -92,6 +92,11 @@ impl Examples {
                 "run FAMILY --timing random --seed 7",
                 "and at moments drawn from a seed",
             ),
+            (
+                "run FAMILY --save drawn",
+                "keep inputs and outputs as files",
+            ),
+            ("run FAMILY --data drawn", "and run on such files"),
             ("run FAMILY --device cuda:0 --json", "for programs"),
             ("run FAMILY --help", "the family's own options"),
         ]);
@@ -226,6 +231,14 @@ pub(crate) struct RunArgs {
     /// Timed runs, of which the median counts [default: 10 on a GPU, 1 on the simulator]
     #[arg(long, value_name = "N")]
     pub(crate) repeat: Option<NonZeroU32>,
+    /// Takes the inputs from a folder with a NAME.bin or NAME.safetensors for
+    /// each, or from one .safetensors file
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub(crate) data: Option<PathBuf>,
+    /// Leaves inputs and outputs in a new folder, a NAME.bin for each, or in
+    /// one .safetensors file
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub(crate) save: Option<PathBuf>,
     /// On a GPU: does not look for hangs first, in a process of its own
     #[arg(long)]
     pub(crate) no_watchdog: bool,

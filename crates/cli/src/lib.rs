@@ -26,6 +26,7 @@
 //! | `report`, `standings`, `raced`, `words` | the report of a run, of a measurement, of a tuning; numbers and settings in words |
 //! | `resources` | what a kernel needs, from ptxas or our estimate |
 //! | `progress` | a bar on the terminal |
+//! | `tensors` | tensors that a run reads from files and leaves in files |
 //! | `file` | writing a file or a folder whole or not at all |
 
 mod answer;
@@ -39,6 +40,7 @@ mod raced;
 mod report;
 mod resources;
 mod standings;
+mod tensors;
 mod words;
 
 use answer::Answer;

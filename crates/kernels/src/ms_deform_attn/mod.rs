@@ -10,6 +10,7 @@
 //! | `texel` | element types: how values are weighed and summed |
 //! | `gather` | what every form is made of |
 //! | `reference` | points that are drawn; float64 |
+//! | `stored` | what stored tensors say of a problem |
 //! | `table` | the test table |
 
 pub mod config;
@@ -18,6 +19,7 @@ pub mod lanes;
 mod level;
 pub mod problem;
 mod reference;
+mod stored;
 mod table;
 mod texel;
 
@@ -30,6 +32,7 @@ use crate::family::{Case, Cost, Family, Period, Place};
 use crate::float::Float;
 use crate::plan::{Buffer, Plan, PlanArg, Step};
 use crate::program::Program;
+use crate::stored::{Asked, Stored};
 use crate::tensor::{HostTensor, TensorSpec};
 use gather::Line;
 use half::{bf16, f16};
@@ -168,6 +171,10 @@ impl Family for MsDeformAttn {
             ..p.clone()
         };
         (small != *p).then_some(small)
+    }
+
+    fn learn(p: &mut Problem, asked: Asked<'_>, tensors: &dyn Stored) -> Result<(), FamilyError> {
+        stored::learn(p, asked, tensors)
     }
 }
 

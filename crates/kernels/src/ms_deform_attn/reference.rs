@@ -2,7 +2,8 @@
 
 use super::problem::{Locations, Problem};
 use crate::float::Float;
-use crate::numbers::Random;
+use crate::numbers::{Random, value};
+use crate::parallel;
 use crate::tensor::HostTensor;
 
 /// Inputs drawn from a seed.
@@ -100,61 +101,139 @@ fn softmax(points: u32, random: &mut Random) -> Vec<f64> {
     powers.iter().map(|x| x / sum).collect()
 }
 
-/// The float64 reference from rounded inputs, and the bounds.
+/// The float64 reference from rounded inputs, and the bounds: batch by batch,
+/// each on all cores.
 pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<(f64, f64)> {
-    let of = |i: usize| inputs[i].values().collect::<Vec<f64>>();
-    let (value, locations, weights) = (of(0), of(3), of(4));
-    let (shapes, starts) = (of(1), of(2));
-    let [heads, channels, points] = [p.heads, p.channels, p.points].map(|n| n as usize);
-    let levels = shapes.len() / 2;
-    let (spatial, queries) = (p.spatial() as usize, p.num_query as usize);
-    let border = (p.layout.border() / 2) as i64;
-    let mut out = Vec::with_capacity(p.out().elements());
-    let mut sums = vec![0.0; channels];
-    for b in 0..p.batch as usize {
-        for item in 0..queries * heads {
-            let head = item % heads;
+    let levels = levels(p, &inputs[1], &inputs[2]);
+    let per_batch = inputs[0].data.len() / (p.batch as usize).max(1);
+    let per_out = p.num_query as usize * (p.heads * p.channels) as usize;
+    let mut out = vec![(0.0, 0.0); p.out().elements()];
+    for (b, out) in out.chunks_mut(per_out.max(1)).enumerate() {
+        let batch = Batch {
+            problem: p,
+            levels: &levels,
+            value: numbers(&inputs[0], &inputs[0].data[b * per_batch..][..per_batch]),
+            locations: &inputs[3],
+            weights: &inputs[4],
+        };
+        let first = b * p.num_query as usize * p.heads as usize;
+        parallel::fill(out, p.channels as usize, |item, part| {
+            batch.items(first + item, part);
+        });
+    }
+    out
+}
+
+/// A level in memory.
+struct Level {
+    sides: [f64; 2],
+    start: i64,
+    /// Pixels of a row.
+    stride: i64,
+}
+
+fn levels(p: &Problem, shapes: &HostTensor, starts: &HostTensor) -> Vec<Level> {
+    let sides: Vec<f64> = shapes.values().collect();
+    let level = |(sides, start): (&[f64], f64)| Level {
+        sides: [sides[0], sides[1]],
+        start: start as i64,
+        stride: sides[1] as i64 + i64::from(p.layout.border()),
+    };
+    sides
+        .chunks_exact(2)
+        .zip(starts.values())
+        .map(level)
+        .collect()
+}
+
+/// Some elements of a tensor.
+fn numbers(of: &HostTensor, bytes: &[u8]) -> Vec<f64> {
+    let dtype = of.spec.dtype;
+    bytes
+        .chunks_exact(dtype.bytes())
+        .map(|b| value(dtype, b))
+        .collect()
+}
+
+/// One element of a tensor.
+fn number(of: &HostTensor, at: usize) -> f64 {
+    let dtype = of.spec.dtype;
+    value(dtype, &of.data[at * dtype.bytes()..])
+}
+
+/// What the queries of a batch are answered from.
+struct Batch<'a> {
+    problem: &'a Problem,
+    levels: &'a [Level],
+    value: Vec<f64>,
+    locations: &'a HostTensor,
+    weights: &'a HostTensor,
+}
+
+impl Batch<'_> {
+    /// The answers of queries and heads, from one of all batches on.
+    fn items(&self, first: usize, out: &mut [(f64, f64)]) {
+        let channels = self.problem.channels as usize;
+        let (mut sums, mut sizes) = (vec![0.0; channels], vec![0.0; channels]);
+        for (item, out) in (first..).zip(out.chunks_mut(channels)) {
             sums.fill(0.0);
-            for point in 0..levels * points {
-                let level = point / points;
-                let at = (b * queries * heads + item) * levels * points + point;
-                let (height, width) = (shapes[2 * level], shapes[2 * level + 1]);
-                let (x, y) = (locations[2 * at], locations[2 * at + 1]);
+            sizes.fill(0.0);
+            self.item(item, &mut sums, &mut sizes);
+            let each = sums.iter().zip(&sizes);
+            for (out, (&x, &size)) in out.iter_mut().zip(each) {
+                *out = (x, bound(self.problem, x, size));
+            }
+        }
+    }
+
+    /// Adds up what the points of one query and head count, and the same
+    /// without signs.
+    fn item(&self, item: usize, sums: &mut [f64], sizes: &mut [f64]) {
+        let [heads, points] = [self.problem.heads, self.problem.points].map(|n| n as usize);
+        let border = i64::from(self.problem.layout.border() / 2);
+        for (i, level) in self.levels.iter().enumerate() {
+            let [height, width] = level.sides;
+            for point in 0..points {
+                let at = (item * self.levels.len() + i) * points + point;
+                let [x, y] = [0, 1].map(|axis| number(self.locations, 2 * at + axis));
                 let (h, w) = (y * height - 0.5, x * width - 0.5);
                 // What is not a number is not inside either.
                 if !(h > -1.0 && w > -1.0 && h < height && w < width) {
                     continue;
                 }
+                let weight = number(self.weights, at);
                 for (dy, dx) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
                     let (row, col) = (h.floor() as i64 + dy, w.floor() as i64 + dx);
-                    let outside = row < 0 || col < 0;
-                    if outside || row >= height as i64 || col >= width as i64 {
+                    // A border counts as it lies.
+                    let inside = |at: i64, side: f64| at >= -border && at < side as i64 + border;
+                    if !inside(row, height) || !inside(col, width) {
                         continue;
                     }
                     let share = (1.0 - (h - row as f64).abs()) * (1.0 - (w - col as f64).abs());
-                    let stride = width as i64 + 2 * border;
-                    let pixel = starts[level] as i64 + (row + border) * stride + col + border;
-                    let first = ((b * spatial + pixel as usize) * heads + head) * channels;
-                    for (sum, v) in sums.iter_mut().zip(&value[first..first + channels]) {
-                        *sum += weights[at] * share * v;
+                    let pixel = level.start + (row + border) * level.stride + col + border;
+                    let first = (pixel as usize * heads + item % heads) * sums.len();
+                    let values = &self.value[first..first + sums.len()];
+                    for ((sum, size), v) in sums.iter_mut().zip(&mut *sizes).zip(values) {
+                        let counts = weight * share * v;
+                        *sum += counts;
+                        *size += counts.abs();
                     }
                 }
             }
-            out.extend(sums.iter().map(|&x| (x, bound(p, x))));
         }
     }
-    out
 }
 
-/// How far a result may be off, where values are about 1 and weights add up to 1.
-fn bound(p: &Problem, x: f64) -> f64 {
+/// How far a result may be off, if what was added up has such a size without
+/// signs: values of about 1 with weights that add up to 1 have one of about 1.
+fn bound(p: &Problem, x: f64, size: f64) -> f64 {
     let (least, of) = match p.dtype {
         Float::F16 => (2e-3, 10),
         Float::Bf16 => (4e-3, 7),
         Float::F32 => (2e-5, 18),
     };
     match x.is_finite() {
-        true => least + x.abs() * 0.5_f64.powi(of),
+        true => least * size.max(1.0) + x.abs() * 0.5_f64.powi(of),
         false => 0.0,
     }
 }
