@@ -26,6 +26,8 @@
 //! | `report`, `standings`, `raced`, `words` | the report of a run, of a measurement, of a tuning; numbers and settings in words |
 //! | `resources` | what a kernel needs, from ptxas or our estimate |
 //! | `progress` | a bar on the terminal |
+//! | `sweep` | many runs that differ by the values of some options |
+//! | `plot` | lines and bars as an SVG |
 //! | `tensors` | tensors that a run reads from files and leaves in files |
 //! | `file` | writing a file or a folder whole or not at all |
 
@@ -35,11 +37,13 @@ mod commands;
 mod errors;
 mod file;
 mod picture;
+mod plot;
 mod progress;
 mod raced;
 mod report;
 mod resources;
 mod standings;
+mod sweep;
 mod tensors;
 mod words;
 

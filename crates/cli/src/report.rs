@@ -6,12 +6,12 @@ use std::path::Path;
 use warpline::{Comparison, KernelRun, Origin, Outcome, RunOptions};
 
 /// An empty table with our looks.
-pub(crate) fn table<const N: usize>(header: [&str; N]) -> Table {
+pub(crate) fn table<'a>(header: impl IntoIterator<Item = &'a str>) -> Table {
     let mut table = Table::new();
     table
         .load_style(presets::NOTHING)
         .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_header(header.map(str::to_uppercase));
+        .set_header(header.into_iter().map(str::to_uppercase));
     table
 }
 

@@ -106,13 +106,8 @@ impl Chosen {
     }
 
     fn new(name: &str) -> Result<Self, Failure> {
-        if name == "auto" {
-            return Ok(Self::auto());
-        }
-        Ok(Self {
-            device: Device::parse(name)?,
-            reason: None,
-        })
+        let (device, reason) = super::device(name)?;
+        Ok(Self { device, reason })
     }
 
     fn run(
@@ -157,7 +152,7 @@ impl Chosen {
 }
 
 /// Says how long it will take, where that is long.
-fn warn_of(seconds: f64) {
+pub(super) fn warn_of(seconds: f64) {
     if seconds > estimate::UNASKED_SECONDS {
         let about = words::seconds(seconds);
         let _ = writeln!(
