@@ -16,7 +16,7 @@ pub(crate) fn settings(value: &Value) -> String {
 }
 
 /// A JSON value without quotes.
-pub(crate) fn plain(value: &Value) -> String {
+fn plain(value: &Value) -> String {
     match value {
         Value::String(s) => s.clone(),
         other => other.to_string(),

@@ -44,8 +44,8 @@ pub(crate) fn sweep(
     if let Some(path) = &asked.svg {
         let names: Vec<_> = asked.vary.iter().map(|v| v.name.as_str()).collect();
         let title = format!("{title}: {}", words::list(&names, "and"));
-        let notes = notes.into_iter().map(|(_, note)| note).collect();
-        let plot = chart::plot(&swept.rows, &asked.vary, simulator, title, notes);
+        let notes = notes.iter().map(|(label, note)| format!("{label}: {note}"));
+        let plot = chart::plot(&swept.rows, &asked.vary, simulator, title, notes.collect());
         if let Some(plot) = plot {
             file::write(path, plot::svg(&plot))?;
             text += &format!("the plot is in {}\n", path.display());

@@ -87,7 +87,7 @@ pub(super) fn places(labels: &[String]) -> Option<Vec<f64>> {
     };
     let (low, high) = ends(&numbers);
     let numbers: Vec<f64> = match low > 0.0 && high / low > 8.0 {
-        true => numbers.iter().map(|x| x.ln()).collect(),
+        true => numbers.iter().map(|x| x.log2()).collect(),
         false => numbers,
     };
     let (low, high) = ends(&numbers);
@@ -147,7 +147,7 @@ mod tests {
             places(&labels)
         };
         assert_eq!(of("1 2 5"), Some(vec![0.0, 0.25, 1.0]));
-        assert_eq!(of("100 10000 1000"), Some(vec![0.0, 1.0, 0.5]));
+        assert_eq!(of("4 64 16"), Some(vec![0.0, 1.0, 0.5]));
         assert_eq!(of("0 100"), Some(vec![0.0, 1.0]));
         assert_eq!(of("7"), Some(vec![0.5]));
         assert_eq!(of("1 two"), None);

@@ -19,7 +19,6 @@ const LETTER: f64 = 7.2;
 const INK: &str = "#1b2430";
 const SOFT: &str = "#5d6978";
 const FAINT: &str = "#dfe4ea";
-const POOR: &str = "#b42318";
 /// Colours that stay apart for most eyes.
 const COLOURS: [&str; 8] = [
     "#d9480f", "#2563a8", "#0f8a7e", "#7c4fc4", "#8a6d1a", "#c2427a", "#4a5563", "#3aa0d8",
@@ -49,15 +48,16 @@ const AXIS: Type = Type {
 /// The plot as a whole document.
 pub(crate) fn svg(plot: &Plot) -> String {
     let mut sheet = Sheet::default();
-    let mut y = 42.0;
+    let mut y = 44.0;
     sheet.text([EDGE, y], Held::Left, TITLE, &plot.title);
+    y += 6.0;
     for line in plot.notes.iter().flat_map(|note| wrapped(note)) {
         y += 19.0;
         sheet.text([EDGE, y], Held::Left, NOTE, &line);
     }
-    y = legend(&mut sheet, y + 14.0, plot);
-    sheet.text([EDGE, y + 20.0], Held::Left, AXIS, &plot.up);
-    let field = Field::new(plot, y + 34.0);
+    let field = Field::new(plot, y + 14.0);
+    let field = field.legend(&mut sheet, plot);
+    sheet.text([EDGE, field.top - 14.0], Held::Left, AXIS, &plot.up);
     field.grid(&mut sheet, plot);
     match &field.numbers {
         Some(_) => field.lines(&mut sheet, plot),
@@ -68,7 +68,7 @@ pub(crate) fn svg(plot: &Plot) -> String {
     sheet.text(middle, Held::Middle, AXIS, &plot.across);
     if plot.series.iter().any(|s| s.marks.contains(&None)) {
         bottom += 24.0;
-        sheet.cross([EDGE + 5.0, bottom - 4.0], POOR);
+        sheet.cross([EDGE + 5.0, bottom - 4.0], SOFT);
         sheet.text([EDGE + 18.0, bottom], Held::Left, NOTE, &plot.missing);
     }
     sheet.finish([WIDTH, bottom + 24.0], &plot.title)
@@ -88,27 +88,14 @@ fn wrapped(text: &str) -> Vec<String> {
     lines
 }
 
+/// The shape of a series' marks: another one when colours come again.
+fn shape(i: usize) -> usize {
+    i / COLOURS.len() + i
+}
+
 /// The colour of a series.
 fn colour(i: usize) -> &'static str {
     COLOURS[i % COLOURS.len()]
-}
-
-/// Names and marks, where there is more than one; gives the place below.
-fn legend(sheet: &mut Sheet, top: f64, plot: &Plot) -> f64 {
-    if plot.series.len() < 2 {
-        return top;
-    }
-    let (mut x, mut y) = (EDGE + 6.0, top + 16.0);
-    for (i, series) in plot.series.iter().enumerate() {
-        let width = 36.0 + LETTER * series.name.chars().count() as f64;
-        if x + width > WIDTH - EDGE && x > EDGE + 6.0 {
-            (x, y) = (EDGE + 6.0, y + 22.0);
-        }
-        sheet.mark([x, y - 4.5], i / COLOURS.len() + i, colour(i));
-        sheet.text([x + 12.0, y], Held::Left, LABEL, &series.name);
-        x += width;
-    }
-    y + 10.0
 }
 
 /// The part of the sheet with the marks.
@@ -134,8 +121,39 @@ impl Field {
         }
     }
 
+    /// Names and marks above, where there is more than one series.
+    fn legend(mut self, sheet: &mut Sheet, plot: &Plot) -> Self {
+        let (left, mut x, mut y) = (EDGE + 6.0, EDGE + 6.0, self.top + 16.0);
+        for (i, series) in plot.series.iter().enumerate() {
+            if plot.series.len() < 2 {
+                break;
+            }
+            let width = 36.0 + LETTER * series.name.chars().count() as f64;
+            if x + width > WIDTH - EDGE && x > left {
+                (x, y) = (left, y + 22.0);
+            }
+            match self.numbers {
+                Some(_) => sheet.mark([x, y - 4.5], shape(i), colour(i)),
+                None => sheet.bar([x - 5.0, y - 9.5], [10.0, 10.0], colour(i)),
+            }
+            sheet.text([x + 12.0, y], Held::Left, LABEL, &series.name);
+            x += width;
+            self.top = y + 10.0;
+        }
+        self.top += 36.0;
+        self
+    }
+
     fn bottom(&self) -> f64 {
         self.top + HEIGHT
+    }
+
+    /// A cross at a place without a value, beside those of other series.
+    fn cross(&self, sheet: &mut Sheet, place: usize, i: usize, of: usize) {
+        let of = of as f64;
+        let beside = (i as f64 - (of - 1.0) / 2.0) * (70.0 / of).min(13.0);
+        let at = [self.x(place) + beside, self.bottom() - 10.0];
+        sheet.cross(at, colour(i));
     }
 
     /// The width of a place of names.
@@ -205,9 +223,9 @@ impl Field {
                 match at(place) {
                     Some(([x, y], Mark { low, high, .. })) => {
                         sheet.line([x, self.y(low)], [x, self.y(high)], colour(i), 1.2);
-                        sheet.mark([x, y], i / COLOURS.len() + i, colour(i));
+                        sheet.mark([x, y], shape(i), colour(i));
                     }
-                    None => sheet.cross([self.x(*place), self.bottom() - 10.0], POOR),
+                    None => self.cross(sheet, *place, i, plot.series.len()),
                 }
             }
         }
@@ -219,7 +237,6 @@ impl Field {
         for (i, series) in plot.series.iter().enumerate() {
             for (place, mark) in series.marks.iter().enumerate() {
                 let x = self.x(place) + (i as f64 - count / 2.0) * wide;
-                let middle = x + wide / 2.0;
                 match mark {
                     Some(mark) => {
                         let y = self.y(mark.value);
@@ -230,7 +247,7 @@ impl Field {
                             sheet.line([x + thick / 2.0, low], [x + thick / 2.0, high], INK, 1.2);
                         }
                     }
-                    None => sheet.cross([middle, self.bottom() - 10.0], POOR),
+                    None => sheet.cross([x + wide / 2.0, self.bottom() - 10.0], colour(i)),
                 }
             }
         }
@@ -287,8 +304,8 @@ mod tests {
             &["ring", "plain"],
             &[&[Some(90.0), Some(100.0)], &[Some(95.0), Some(96.0)]],
         ));
-        // One of the rectangles is the paper.
-        assert_eq!((count(&text, "<rect"), count(&text, "<polyline")), (5, 0));
+        // Beside the paper and the two of the legend.
+        assert_eq!((count(&text, "<rect"), count(&text, "<polyline")), (7, 0));
         assert!(text.contains(">0</text>") && text.contains(">warps 1</text>"));
         assert!(!text.contains("refused"));
     }

@@ -3,8 +3,6 @@
 use super::row::Row;
 use super::vary::Vary;
 use crate::plot::{Mark, Plot, Series};
-use crate::words;
-use serde_json::Value;
 
 /// The first option across, a series for each combination of the others.
 pub(crate) fn plot(
@@ -17,27 +15,17 @@ pub(crate) fn plot(
     let (first, others) = vary.split_first()?;
     let mut series: Vec<Series> = Vec::new();
     for row in rows {
-        let values = row.values.iter().filter(|(name, _)| **name != first.name);
-        let values: Value = values
-            .map(|(name, value)| (name.clone(), value.clone()))
-            .collect();
-        let name = match others {
-            [] => first.name.clone(),
-            _ => words::settings(&values),
+        let Some((place, rest)) = row.given.split_first() else {
+            continue;
         };
-        let at = match series.iter().position(|s| s.name == name) {
-            Some(at) => at,
-            None => {
-                series.push(Series {
-                    name,
-                    marks: vec![None; first.values.len()],
-                });
-                series.len() - 1
-            }
-        };
-        let place = row.values.get(&first.name).map(words::plain);
-        let place = first.values.iter().position(|v| Some(v) == place.as_ref());
-        if let Some(place) = place {
+        let name = name(others, rest);
+        let at = series.iter().position(|s| s.name == name);
+        let at = at.unwrap_or_else(|| {
+            let marks = vec![None; first.values.len()];
+            series.push(Series { name, marks });
+            series.len() - 1
+        });
+        if let Some(place) = first.values.iter().position(|v| v == place) {
             series[at].marks[place] = mark(row);
         }
     }
@@ -60,6 +48,15 @@ pub(crate) fn plot(
         series,
         missing: missing.into(),
     })
+}
+
+/// `stages 3, warps 8`.
+fn name(others: &[Vary], values: &[String]) -> String {
+    let others = others.iter().zip(values);
+    let all: Vec<_> = others
+        .map(|(vary, value)| format!("{} {value}", vary.name))
+        .collect();
+    all.join(", ")
 }
 
 /// Microseconds, or instructions.

@@ -11,7 +11,10 @@ use warpline::gpu::Footprint;
 /// What became of a point.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Row {
-    /// The values that varied, by option.
+    /// The values that varied, as they were given.
+    #[serde(skip)]
+    pub(crate) given: Vec<String>,
+    /// The same by option.
     pub(crate) values: Map<String, Value>,
     /// What was asked; none where that was refused.
     pub(crate) problem: Option<Value>,
@@ -68,6 +71,7 @@ impl Row {
             Err(e) => (None, None, Some(Trouble::refused(e))),
         };
         Self {
+            given: point.values.clone(),
             values: names.zip(point.values.iter().map(|v| number(v))).collect(),
             problem,
             config,

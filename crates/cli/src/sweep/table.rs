@@ -27,7 +27,7 @@ pub(crate) fn text(rows: &[Row], vary: &[Vary], simulator: bool) -> String {
     let names = vary.iter().map(|v| v.name.as_str());
     let mut table = report::table(names.chain(found.iter().copied()).chain(["result"]));
     for row in rows {
-        let mut cells: Vec<String> = row.values.values().map(words::plain).collect();
+        let mut cells = row.given.clone();
         match (&row.timed, &row.counted) {
             (Some(timed), _) => cells.extend(times(timed)),
             (_, Some(counted)) => cells.extend(counts(counted)),

@@ -10,27 +10,61 @@ use crate::tensor::HostTensor;
 pub(super) fn inputs(p: &Problem, seed: u64) -> Vec<HostTensor> {
     let mut random = Random::new(seed);
     let [value, shapes, starts, locations, weights] = p.specs();
-    let pixels = inside(p);
-    let per_pixel = (p.heads * p.channels) as usize;
-    let values = (0..p.batch).flat_map(|_| pixels.iter());
-    // The border of a halo is zero.
-    let values: Vec<f64> = values
-        .flat_map(|&inside| std::iter::repeat_n(inside, per_pixel))
-        .map(|inside| if inside { random.normal() } else { 0.0 })
-        .collect();
     let sides = p.shapes.0.iter().flatten().map(|&side| f64::from(side));
     let firsts = p.starts();
-    let points = draw(p, &mut random);
-    let softmaxed = (0..weights.elements() / p.class().all_points().max(1) as usize)
-        .flat_map(|_| softmax(p.class().all_points(), &mut random))
-        .collect::<Vec<f64>>();
     vec![
-        HostTensor::round(value, values),
+        HostTensor::round(value, values(p, &mut random)),
         HostTensor::round(shapes, sides),
         HostTensor::round(starts, firsts.iter().map(|&n| n as f64)),
-        HostTensor::round(locations, points),
-        HostTensor::round(weights, softmaxed),
+        HostTensor::round(locations, points(p, &mut random)),
+        HostTensor::round(weights, softmaxed(p, &mut random)),
     ]
+}
+
+/// Draws of bits that a normal number takes.
+const NORMAL: u64 = 2;
+
+/// Numbers drawn on all cores, as one stream gives them: units one after the
+/// other, each of which comes `before(i)` draws after the first.
+fn draw(
+    random: &mut Random,
+    [units, unit]: [usize; 2],
+    before: impl Fn(usize) -> u64 + Sync,
+    one: impl Fn(&mut Random, usize, &mut [f64]) + Sync,
+) -> Vec<f64> {
+    let mut all = vec![0.0; units * unit];
+    parallel::fill(&mut all, unit, |first, part| {
+        let mut random = random.clone();
+        random.skip(before(first));
+        for (i, numbers) in (first..).zip(part.chunks_mut(unit.max(1))) {
+            one(&mut random, i, numbers);
+        }
+    });
+    random.skip(before(units));
+    all
+}
+
+/// Normal numbers; the border of a halo is zero.
+fn values(p: &Problem, random: &mut Random) -> Vec<f64> {
+    let inside = inside(p);
+    let per_pixel = (p.heads * p.channels) as usize;
+    let before = |pixel: usize| {
+        let count = |pixels: &[bool]| pixels.iter().filter(|&&inside| inside).count();
+        let (batches, rest) = (pixel / inside.len().max(1), pixel % inside.len().max(1));
+        let drawn = batches * count(&inside) + count(&inside[..rest]);
+        NORMAL * (drawn * per_pixel) as u64
+    };
+    let units = p.batch as usize * inside.len();
+    draw(
+        random,
+        [units, per_pixel],
+        before,
+        |random, pixel, numbers| {
+            if inside[pixel % inside.len()] {
+                numbers.fill_with(|| random.normal());
+            }
+        },
+    )
 }
 
 /// Of each pixel in memory: is it one of the map, and not of a border?
@@ -72,33 +106,44 @@ fn place(p: &Problem, query: u32) -> [f64; 2] {
         .map(|(at, of)| (f64::from(at) + 0.5) / f64::from(of))
 }
 
-/// The places of all points.
-fn draw(p: &Problem, random: &mut Random) -> Vec<f64> {
-    let mut all = Vec::with_capacity(p.specs()[3].elements());
-    for _ in 0..p.batch {
-        for query in 0..p.num_query {
-            let own = place(p, query);
-            for _ in 0..p.heads {
-                for [height, width] in &p.shapes.0 {
-                    for _ in 0..p.points {
-                        let sides = [width, height].map(|&side| f64::from(side));
-                        all.extend([0, 1].map(|i| match p.locations {
-                            Locations::Uniform => random.uniform(),
-                            Locations::Grid => own[i] + 3.0 * random.normal() / sides[i],
-                        }));
-                    }
-                }
-            }
-        }
-    }
-    all
+/// Queries of all heads and batches.
+fn items(p: &Problem) -> usize {
+    p.batch as usize * p.num_query as usize * p.heads as usize
 }
 
-/// Weights of the points of a query, which add up to 1.
-fn softmax(points: u32, random: &mut Random) -> Vec<f64> {
-    let powers: Vec<f64> = (0..points).map(|_| random.normal().exp()).collect();
-    let sum: f64 = powers.iter().sum();
-    powers.iter().map(|x| x / sum).collect()
+/// The places of all points.
+fn points(p: &Problem, random: &mut Random) -> Vec<f64> {
+    let unit = 2 * p.class().all_points() as usize;
+    let draws = match p.locations {
+        Locations::Uniform => 1,
+        Locations::Grid => NORMAL,
+    };
+    let before = |item: usize| draws * (item * unit) as u64;
+    draw(random, [items(p), unit], before, |random, item, numbers| {
+        let query = item / p.heads as usize % p.num_query as usize;
+        let own = place(p, query as u32);
+        let levels = numbers.chunks_mut(2 * p.points as usize);
+        for (numbers, [height, width]) in levels.zip(&p.shapes.0) {
+            let sides = [width, height].map(|&side| f64::from(side));
+            for (i, number) in numbers.iter_mut().enumerate() {
+                *number = match p.locations {
+                    Locations::Uniform => random.uniform(),
+                    Locations::Grid => own[i % 2] + 3.0 * random.normal() / sides[i % 2],
+                };
+            }
+        }
+    })
+}
+
+/// Weights of the points of every query, which add up to 1.
+fn softmaxed(p: &Problem, random: &mut Random) -> Vec<f64> {
+    let unit = p.class().all_points() as usize;
+    let before = |item: usize| NORMAL * (item * unit) as u64;
+    draw(random, [items(p), unit], before, |random, _, numbers| {
+        numbers.fill_with(|| random.normal().exp());
+        let sum: f64 = numbers.iter().sum();
+        numbers.iter_mut().for_each(|x| *x /= sum);
+    })
 }
 
 /// The float64 reference from rounded inputs, and the bounds: batch by batch,
