@@ -16,12 +16,12 @@ pub(crate) fn given(work: Box<dyn AnyWork>, source: &Source) -> Result<Box<dyn A
 }
 
 /// Where the tensors of a run go: to one file, or to a folder with one for each.
-pub(crate) struct Place {
+pub(crate) struct Destination {
     path: PathBuf,
     in_one: bool,
 }
 
-impl Place {
+impl Destination {
     /// Refuses at once what could not be written after the run.
     pub(crate) fn new(path: &Path) -> Result<Self, Failure> {
         let in_one = path.extension().is_some_and(|end| end == SAFETENSORS);

@@ -1,9 +1,12 @@
 //! `warpline run --data` and `--save`: tensors in files.
 
+mod common;
+
 use half::f16;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use tempfile::TempDir;
 use warpline_cli::{Reply, call};
 use warpline_kernels::registry;
@@ -343,4 +346,37 @@ fn a_path_that_cannot_be_used_is_refused_before_anything_runs() {
     ] {
         assert_eq!(refused(&format!("{run} {option} {{}}"), &path), sentence);
     }
+}
+
+#[test]
+fn the_process_that_looks_for_hangs_reads_the_same_files() {
+    let around = folder();
+    let (empty, kept) = (around.path().join("empty"), around.path().join("kept"));
+    fs::create_dir(&empty).unwrap();
+    for name in ["a.bin", "b.bin"] {
+        fs::write(empty.join(name), "").unwrap();
+    }
+    let run = || {
+        Command::new(env!("CARGO_BIN_EXE_warpline"))
+            .args(["run", "vector-add", "--n", "0", "--device", "cuda:0"])
+            .args(["--data".as_ref(), empty.as_os_str()])
+            .args(["--save".as_ref(), kept.as_os_str()])
+            .env("LD_LIBRARY_PATH", common::stand_in("stand-in-of-data"))
+            .env("WARPLINE_STUB", "free=16777216 l2=1048576")
+            .env("WARPLINE_CACHE", "off")
+            .output()
+            .unwrap()
+    };
+    // The stand-in computes nothing, and nothing is asked.
+    let output = run();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), said.as_str()), (Some(0), ""));
+    assert_eq!(fs::read_dir(&kept).unwrap().count(), 3);
+    let output = run();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        said.ends_with("it is a folder that is not empty\n"),
+        "{said}"
+    );
 }

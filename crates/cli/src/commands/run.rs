@@ -6,7 +6,7 @@ use crate::args::{Examples, RunArgs};
 use crate::errors::Failure;
 use crate::picture::picture;
 use crate::progress::Bar;
-use crate::tensors::{self, Place};
+use crate::tensors::{self, Destination};
 use crate::{report, words};
 use clap::{ArgMatches, FromArgMatches};
 use std::ffi::OsString;
@@ -58,7 +58,7 @@ pub(crate) fn run(family: &dyn AnyFamily, matches: &ArgMatches) -> Result<Answer
         }
         options.timing = timing;
     }
-    let save = args.save.as_deref().map(Place::new).transpose()?;
+    let save = args.save.as_deref().map(Destination::new).transpose()?;
     let source = args.data.as_deref().map(Source::open).transpose()?;
     let (place, target) = (chosen.device.place(), chosen.device.target());
     let work = match &source {
@@ -90,7 +90,7 @@ struct Asked {
     /// Where the inputs are from; none where they are drawn.
     data: Option<PathBuf>,
     /// Where its tensors go.
-    save: Option<Place>,
+    save: Option<Destination>,
 }
 
 /// A device, and why no better one was taken.
@@ -132,16 +132,16 @@ impl Chosen {
         if asked.verbose {
             text += &report::made(&outcome);
         }
-        if let Some(place) = &asked.save {
-            place.save(&tensors)?;
-            text += &format!("inputs and outputs are in {}\n", place.path().display());
+        if let Some(to) = &asked.save {
+            to.save(&tensors)?;
+            text += &format!("inputs and outputs are in {}\n", to.path().display());
         }
         Ok(Answer::new("run", text)
             .field("passed", outcome.passed())
             .field("device_reason", &self.reason)
             .field("tuned", asked.tuned)
             .field("data", &asked.data)
-            .field("saved", asked.save.as_ref().map(Place::path))
+            .field("saved", asked.save.as_ref().map(Destination::path))
             .field(
                 "timing",
                 self.device.is_simulator().then(|| options.timing.name()),

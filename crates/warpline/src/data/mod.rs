@@ -49,7 +49,7 @@ pub const BIN: &str = "bin";
 pub fn specs(work: &dyn AnyWork) -> Vec<TensorSpec> {
     match work.period() {
         Some(period) => period.inputs,
-        // What repeats nothing is small, and soon drawn.
+        // Those that a seed draws have the same names, types and shapes.
         None => work.inputs(0).into_iter().map(|t| t.spec).collect(),
     }
 }
