@@ -1,8 +1,9 @@
 //! Commands and options.
 //!
-//! Each family is a subcommand of `check`, `run`, `bench`, `tune` and `emit`, so
-//! that its options are its own.
+//! Each family is a subcommand of `check`, `run`, `bench`, `sweep`, `tune` and
+//! `emit`, so that its options are its own.
 
+pub(crate) mod sweep;
 pub(crate) mod tune;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -17,12 +18,13 @@ use warpline::{Device, Timing};
 use warpline_kernels::AnyFamily;
 
 /// The commands, in the order of the help.
-pub(crate) const COMMANDS: [&str; 10] = [
+pub(crate) const COMMANDS: [&str; 11] = [
     "devices",
     "list",
     "check",
     "run",
     "bench",
+    "sweep",
     "tune",
     "cache",
     "emit",
@@ -62,6 +64,10 @@ impl Examples {
             ("run FAMILY", "run, compare with the reference, time"),
             ("run FAMILY --help", "the family's own options"),
             ("bench memory", "measure on a GPU"),
+            (
+                "sweep FAMILY --vary stages=2,3,4",
+                "the values of an option side by side",
+            ),
             ("tune FAMILY", "find the fastest config on a GPU"),
             ("emit FAMILY --ptx -o k.ptx", "print the kernel"),
             ("new mine", "a crate with a kernel of your own"),
@@ -92,6 +98,11 @@ impl Examples {
                 "run FAMILY --timing random --seed 7",
                 "and at moments drawn from a seed",
             ),
+            (
+                "run FAMILY --save drawn",
+                "keep inputs and outputs as files",
+            ),
+            ("run FAMILY --data drawn", "and run on such files"),
             ("run FAMILY --device cuda:0 --json", "for programs"),
             ("run FAMILY --help", "the family's own options"),
         ]);
@@ -109,6 +120,25 @@ impl Examples {
                 "its likeliest configs against each other",
             ),
             ("bench FAMILY --help", "the family's own options"),
+        ]);
+        format!("Examples:\n{lines}")
+    }
+
+    fn sweep(&self) -> String {
+        let lines = self.lines(&[
+            (
+                "sweep FAMILY --vary stages=2,3,4",
+                "each value: timed on a GPU, counted on the CPU",
+            ),
+            (
+                "sweep FAMILY --vary stages=2,3 --vary ctas=66,132",
+                "every combination",
+            ),
+            (
+                "sweep FAMILY --vary stages=2,3,4 --svg stages.svg",
+                "and a plot of it",
+            ),
+            ("sweep FAMILY --help", "the family's own options"),
         ]);
         format!("Examples:\n{lines}")
     }
@@ -226,6 +256,14 @@ pub(crate) struct RunArgs {
     /// Timed runs, of which the median counts [default: 10 on a GPU, 1 on the simulator]
     #[arg(long, value_name = "N")]
     pub(crate) repeat: Option<NonZeroU32>,
+    /// Takes the inputs from a folder with a NAME.bin or NAME.safetensors for
+    /// each, or from one .safetensors file
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub(crate) data: Option<PathBuf>,
+    /// Leaves inputs and outputs in a new folder, a NAME.bin for each, or in
+    /// one .safetensors file
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub(crate) save: Option<PathBuf>,
     /// On a GPU: does not look for hangs first, in a process of its own
     #[arg(long)]
     pub(crate) no_watchdog: bool,
@@ -368,6 +406,7 @@ pub(crate) fn command(families: &[&dyn AnyFamily], args: &[OsString]) -> Command
             RunArgs::augment_args(command).about(f.about())
         })))
         .subcommand(bench(families, examples.bench()))
+        .subcommand(sweep::sweep(families, place, examples.sweep()))
         .subcommand(tune::tune(families, examples.tune()))
         .subcommand(tune::cache(examples.cache()))
         .subcommand(emit.subcommands(families.iter().map(|f| {
@@ -425,7 +464,7 @@ fn bench(families: &[&dyn AnyFamily], examples: String) -> Command {
 }
 
 /// A family's subcommand with its own options.
-fn with_flags(family: &dyn AnyFamily, place: Place) -> Command {
+pub(crate) fn with_flags(family: &dyn AnyFamily, place: Place) -> Command {
     let command = family.flags(Command::new(family.name()), place);
     // `--n -1` is a bad value of --n, not an unknown option.
     command.mut_args(|arg| match arg.get_action().takes_values() {

@@ -6,30 +6,69 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use tempfile::Builder;
 
-/// Writes `text` to `path`: other readers see the old file or the new one,
+/// Writes `bytes` to `path`: other readers see the old file or the new one,
 /// never a part.
-pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    let refused = |why| refused(path, why);
+pub(crate) fn write(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), Failure> {
+    let (bytes, refused) = (bytes.as_ref(), |why| refused(path, why));
     match fs::metadata(path) {
         Ok(found) if found.is_dir() => Err(refused("it is a directory".into())),
         // A pipe or a device takes bytes, and must not be replaced by a file.
-        Ok(found) if !found.is_file() => in_place(path, text).map_err(|e| refused(e.to_string())),
-        _ => replace(&real(path), text).map_err(|e| refused(e.to_string())),
+        Ok(found) if !found.is_file() => in_place(path, bytes).map_err(|e| refused(e.to_string())),
+        _ => replace(&real(path), bytes).map_err(|e| refused(e.to_string())),
     }
 }
 
-/// Makes the folder `path` with files in it, each by its path and text: all of
-/// them or nothing. A folder that is there must be empty, and stays the same one.
-pub(crate) fn write_folder(path: &Path, files: &[(&str, String)]) -> Result<(), Failure> {
+/// Refuses a path that no file can be written to: a folder, or one in a folder
+/// that is not there.
+pub(crate) fn can_write(path: &Path) -> Result<(), Failure> {
+    if path.is_dir() {
+        return Err(refused(path, "it is a directory".into()));
+    }
+    has_parent(path)
+}
+
+/// Refuses a path at which no folder can be made and filled. Is one there?
+pub(crate) fn can_write_folder(path: &Path) -> Result<bool, Failure> {
     let refused = |why| refused(path, why);
-    let failed = |e: io::Error| refused(e.to_string());
     let there = match fs::metadata(path) {
         Ok(found) if !found.is_dir() => return Err(refused("it is no folder".into())),
         found => found.is_ok(),
     };
-    if there && fs::read_dir(path).map_err(failed)?.next().is_some() {
-        return Err(refused("it is a folder that is not empty".into()));
+    if !there {
+        return has_parent(path).map(|()| false);
     }
+    let mut entries = fs::read_dir(path).map_err(|e| refused(e.to_string()))?;
+    match entries.next() {
+        None => Ok(true),
+        Some(_) => Err(refused("it is a folder that is not empty".into())),
+    }
+}
+
+/// Refuses a path in a folder that is not there.
+fn has_parent(path: &Path) -> Result<(), Failure> {
+    let around = parent(path);
+    match around.metadata() {
+        Ok(found) if found.is_dir() => Ok(()),
+        Ok(_) => Err(refused(path, format!("{} is no folder", around.display()))),
+        Err(e) => {
+            let (around, why) = (around.display(), e.kind());
+            Err(refused(
+                path,
+                format!("nothing can be made in {around}: {why}"),
+            ))
+        }
+    }
+}
+
+/// Makes the folder `path` with files in it, each by its path and bytes: all of
+/// them or nothing. A folder that is there must be empty, and stays the same one.
+pub(crate) fn write_folder(
+    path: &Path,
+    files: &[(impl AsRef<Path>, impl AsRef<[u8]>)],
+) -> Result<(), Failure> {
+    let refused = |why| refused(path, why);
+    let failed = |e: io::Error| refused(e.to_string());
+    let there = can_write_folder(path)?;
     let around = if there { path } else { parent(path) };
     // If it moves away, nothing of it is left to be removed.
     let made = scratch(0o777).tempdir_in(around).map_err(|e| {
@@ -43,11 +82,11 @@ pub(crate) fn write_folder(path: &Path, files: &[(&str, String)]) -> Result<(), 
     moved.map_err(failed)
 }
 
-fn fill(folder: &Path, files: &[(&str, String)]) -> io::Result<()> {
-    for (name, text) in files {
+fn fill(folder: &Path, files: &[(impl AsRef<Path>, impl AsRef<[u8]>)]) -> io::Result<()> {
+    for (name, bytes) in files {
         let file = folder.join(name);
         fs::create_dir_all(parent(&file))?;
-        fs::write(file, text)?;
+        fs::write(file, bytes)?;
     }
     Ok(())
 }
@@ -96,16 +135,14 @@ fn scratch(mode: u32) -> Builder<'static, 'static> {
     builder
 }
 
-fn in_place(path: &Path, text: &str) -> io::Result<()> {
-    fs::OpenOptions::new()
-        .write(true)
-        .open(path)?
-        .write_all(text.as_bytes())
+fn in_place(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = fs::OpenOptions::new().write(true).open(path)?;
+    file.write_all(bytes)
 }
 
-fn replace(path: &Path, text: &str) -> io::Result<()> {
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = scratch(0o666).tempfile_in(parent(path))?;
-    file.write_all(text.as_bytes())?;
+    file.write_all(bytes)?;
     file.persist(path).map(|_| ()).map_err(|e| e.error)
 }
 

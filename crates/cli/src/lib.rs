@@ -26,6 +26,9 @@
 //! | `report`, `standings`, `raced`, `words` | the report of a run, of a measurement, of a tuning; numbers and settings in words |
 //! | `resources` | what a kernel needs, from ptxas or our estimate |
 //! | `progress` | a bar on the terminal |
+//! | `sweep` | many runs that differ by the values of some options |
+//! | `plot` | lines and bars as an SVG |
+//! | `tensors` | tensors that a run reads from files and leaves in files |
 //! | `file` | writing a file or a folder whole or not at all |
 
 mod answer;
@@ -34,11 +37,14 @@ mod commands;
 mod errors;
 mod file;
 mod picture;
+mod plot;
 mod progress;
 mod raced;
 mod report;
 mod resources;
 mod standings;
+mod sweep;
+mod tensors;
 mod words;
 
 use answer::Answer;

@@ -2,15 +2,16 @@
 
 use crate::words;
 use comfy_table::{ContentArrangement, Table, presets};
+use std::path::Path;
 use warpline::{Comparison, KernelRun, Origin, Outcome, RunOptions};
 
 /// An empty table with our looks.
-pub(crate) fn table<const N: usize>(header: [&str; N]) -> Table {
+pub(crate) fn table<'a>(header: impl IntoIterator<Item = &'a str>) -> Table {
     let mut table = Table::new();
     table
         .load_style(presets::NOTHING)
         .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_header(header.map(str::to_uppercase));
+        .set_header(header.into_iter().map(str::to_uppercase));
     table
 }
 
@@ -29,6 +30,7 @@ pub(crate) fn run(
     outcome: &Outcome,
     reason: Option<&str>,
     tuned: bool,
+    data: Option<&Path>,
     options: &RunOptions,
 ) -> String {
     let device = &outcome.device;
@@ -37,6 +39,7 @@ pub(crate) fn run(
         rows.push(("because", reason.to_owned()));
     }
     rows.push(("problem", words::settings(&outcome.problem)));
+    rows.extend(data.map(|path| ("inputs", format!("from {}", path.display()))));
     let by = if tuned { " (tuned)" } else { "" };
     let config = words::settings(&outcome.config);
     rows.push(("config", format!("{config}{by}")));

@@ -90,6 +90,16 @@ fn split(problem: &Value) -> (String, String) {
 
 /// How it was measured.
 fn notes(bench: &BenchReport) -> String {
+    let mut rows = vec![("device", bench.device.description.clone())];
+    rows.extend(protocol(bench));
+    let no_limits = bench.heats.iter().filter_map(|h| h.no_limit.clone());
+    rows.extend(no_limits.take(1).map(|why| ("limit", why)));
+    rows.extend((bench.no_sensors.iter()).map(|why| ("sensors", format!("none: {why}"))));
+    report::fields("How it was measured", &rows)
+}
+
+/// How times were taken and outputs checked, line by line.
+pub(crate) fn protocol(bench: &BenchReport) -> Vec<(&'static str, String)> {
     let apart = bench.heats.iter().filter_map(|h| Some(h.twice?.apart));
     let apart = apart.fold(None, |most: Option<f64>, x| {
         Some(most.map_or(x, |most| most.max(x)))
@@ -103,7 +113,6 @@ fn notes(bench: &BenchReport) -> String {
         );
     }
     let mut rows = vec![
-        ("device", bench.device.description.clone()),
         (
             "times",
             format!(
@@ -133,10 +142,7 @@ fn notes(bench: &BenchReport) -> String {
         hows.iter()
             .map(|how| ("checked", format!("at the timed shape: {how}"))),
     );
-    let no_limits = bench.heats.iter().filter_map(|h| h.no_limit.clone());
-    rows.extend(no_limits.take(1).map(|why| ("limit", why)));
-    rows.extend((bench.no_sensors.iter()).map(|why| ("sensors", format!("none: {why}"))));
-    report::fields("How it was measured", &rows)
+    rows
 }
 
 #[cfg(test)]

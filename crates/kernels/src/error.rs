@@ -13,6 +13,9 @@ pub enum FamilyError {
     /// The config breaks a rule of the family or the machine.
     #[error("{0}")]
     Config(String),
+    /// Stored tensors are not those that the problem asks for, or cannot be read.
+    #[error("{0}")]
+    Data(String),
     /// The kernel could not be built: a bug of the family.
     #[error(transparent)]
     Build(#[from] BuildErrors),
@@ -27,6 +30,7 @@ impl FamilyError {
         match self {
             FamilyError::Problem(_) => "bad-problem",
             FamilyError::Config(_) => "bad-config",
+            FamilyError::Data(_) => "bad-data",
             FamilyError::Build(_) => "build-failed",
             FamilyError::Refused(_) => "refused",
         }

@@ -6,8 +6,10 @@
 use crate::error::FamilyError;
 use crate::op::{AnyOp, Measured, Op};
 use crate::plan::Plan;
+use crate::stored::{Asked, Stored};
 use crate::tensor::{HostTensor, TensorSpec};
 use crate::tunable::{Bucket, Tunable};
+use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -138,6 +140,11 @@ pub trait Family: Send + Sync + 'static {
     fn estimate(_: &Self::Problem, _: &Self::Config, _: &Target) -> Option<f64> {
         None
     }
+    /// Takes over what stored tensors say of the problem, where no option says
+    /// it. What both say must agree.
+    fn learn(_: &mut Self::Problem, _: Asked<'_>, _: &dyn Stored) -> Result<(), FamilyError> {
+        Ok(())
+    }
     /// The functions that it serves: in Python, in torch, from Rust. Its
     /// problems are measured as calls of the first.
     fn ops() -> Vec<Op<Self>>
@@ -183,6 +190,14 @@ pub trait AnyFamily: Send + Sync {
         m: &ArgMatches,
         place: Place,
         target: &Target,
+    ) -> Result<Box<dyn AnyWork>, FamilyError>;
+    /// The same where the inputs are stored ([`Family::learn`]).
+    fn parse_stored(
+        &self,
+        m: &ArgMatches,
+        place: Place,
+        target: &Target,
+        stored: &dyn Stored,
     ) -> Result<Box<dyn AnyWork>, FamilyError>;
     /// The work of the default problem.
     fn default_work(&self, place: Place, target: &Target) -> Result<Box<dyn AnyWork>, FamilyError>;
@@ -370,6 +385,18 @@ impl<F: Family> AnyFamily for F {
         target: &Target,
     ) -> Result<Box<dyn AnyWork>, FamilyError> {
         let (problem, choice) = asked::<F>(m, place)?;
+        Ok(Box::new(Work::<F>::new(problem, &choice, target)?))
+    }
+    fn parse_stored(
+        &self,
+        m: &ArgMatches,
+        place: Place,
+        target: &Target,
+        stored: &dyn Stored,
+    ) -> Result<Box<dyn AnyWork>, FamilyError> {
+        let (mut problem, choice) = asked::<F>(m, place)?;
+        let asked = |option: &str| m.value_source(option) == Some(ValueSource::CommandLine);
+        F::learn(&mut problem, &asked, stored)?;
         Ok(Box::new(Work::<F>::new(problem, &choice, target)?))
     }
     fn default_work(&self, place: Place, target: &Target) -> Result<Box<dyn AnyWork>, FamilyError> {

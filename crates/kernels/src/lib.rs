@@ -5,6 +5,7 @@
 //! test table, and its [ops](op). The command line, the tests, the tuner and the Python package
 //! iterate over the registry and know no family by name.
 
+mod boxed;
 pub mod dual_gemm;
 pub mod error;
 pub mod family;
@@ -16,12 +17,14 @@ pub mod ms_deform_attn;
 pub mod numbers;
 pub mod nvfp4;
 pub mod op;
+mod parallel;
 pub mod plan;
 pub mod program;
 pub mod rms_norm;
 pub mod rows;
 pub mod shipped;
 pub mod softmax;
+pub mod stored;
 pub mod tensor;
 pub mod tunable;
 pub mod vector_add;
@@ -34,6 +37,7 @@ pub use given::Given;
 pub use op::{AnyOp, Op, ops};
 pub use plan::{Bound, Buffer, Plan, PlanArg, Step};
 pub use program::{Program, Proof};
+pub use stored::{Asked, Stored};
 pub use tensor::{HostTensor, TensorSpec, UNTOUCHED};
 pub use tunable::{Bucket, Tunable};
 

@@ -107,19 +107,35 @@ pub fn half_ulp(dtype: DType, x: f64) -> f64 {
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
+/// From one state to the next.
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
 impl Random {
     /// The stream of a seed.
     pub fn new(seed: u64) -> Self {
-        Self(seed ^ 0x9e37_79b9_7f4a_7c15)
+        Self(seed ^ STEP)
     }
 
     /// 64 random bits (SplitMix64).
     pub fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        self.0 = self.0.wrapping_add(STEP);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
+    }
+
+    /// Goes past so many draws of bits: a uniform number is one, a normal one two.
+    ///
+    /// ```
+    /// use warpline_kernels::numbers::Random;
+    /// let (mut one, mut other) = (Random::new(7), Random::new(7));
+    /// (one.uniform(), one.normal());
+    /// other.skip(3);
+    /// assert_eq!(one.bits(), other.bits());
+    /// ```
+    pub fn skip(&mut self, draws: u64) {
+        self.0 = self.0.wrapping_add(STEP.wrapping_mul(draws));
     }
 
     /// Uniform in 0…1.

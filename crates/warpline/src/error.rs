@@ -208,7 +208,9 @@ impl Error {
             | Error::TooLong { .. }
             | Error::HostMemory { .. }
             | Error::Cache(_)
-            | Error::Family(FamilyError::Problem(_) | FamilyError::Config(_)) => 2,
+            | Error::Family(
+                FamilyError::Problem(_) | FamilyError::Config(_) | FamilyError::Data(_),
+            ) => 2,
             Error::Family(_)
             | Error::Refused(_)
             | Error::Print(_)

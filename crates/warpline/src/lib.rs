@@ -30,6 +30,7 @@
 //! | [`mod@prepare`] | a plan whose kernels have all been checked |
 //! | [`gpu`] | a plan on a GPU: kernels that are compiled once, launches that wait for nothing |
 //! | [`mod@run`] | from work to outcome |
+//! | [`data`] | tensors in files: inputs that are read, and what a run leaves |
 //! | [`ops`] | the library's functions, on the caller's memory |
 //! | [`mod@compare`] | what came out against the reference |
 //! | [`outcome`] | what a run gives: comparison, times, rates, counters |
@@ -42,6 +43,7 @@ pub mod bench;
 pub mod child;
 pub mod compare;
 mod cpu;
+pub mod data;
 pub mod device;
 pub mod error;
 pub mod estimate;
@@ -58,7 +60,7 @@ pub use error::Error;
 pub use gpu::{BuildTimes, Flush, Launches, LoadOptions, Origin, Ready};
 pub use outcome::{KernelRun, Outcome, Times};
 pub use prepare::{Prepared, PreparedStep, prepare};
-pub use run::{Build, Phase, Progress, RunOptions, run, watch};
+pub use run::{Build, Phase, Progress, RunOptions, Tensors, run, run_and_keep, watch};
 pub use tune::{TuneOptions, Tuned, tune};
 pub use warpline_cpu::Timing;
 pub use warpline_cuda as cuda;

@@ -166,6 +166,37 @@ pub fn watch(work: &dyn AnyWork, device: &Device, options: &RunOptions) -> Resul
 /// # }
 /// ```
 pub fn run(work: &dyn AnyWork, device: &Device, options: &RunOptions) -> Result<Outcome, Error> {
+    run_and_keep(work, device, options).map(|(outcome, _)| outcome)
+}
+
+/// The tensors of a run.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Tensors {
+    /// What went in.
+    pub inputs: Vec<HostTensor>,
+    /// What came out, as the device left it.
+    pub outputs: Vec<HostTensor>,
+}
+
+/// The same as [`run()`], with the tensors.
+///
+/// ```
+/// use warpline::kernels::{Place, registry};
+/// use warpline::{Device, RunOptions, run_and_keep};
+///
+/// # fn main() -> Result<(), warpline::Error> {
+/// let device = Device::cpu();
+/// let work = registry()[1].default_work(Place::Cpu, &device.target())?;
+/// let (outcome, tensors) = run_and_keep(work.as_ref(), &device, &RunOptions::default())?;
+/// assert_eq!(outcome.elements(), tensors.outputs[0].spec.elements());
+/// # Ok(())
+/// # }
+/// ```
+pub fn run_and_keep(
+    work: &dyn AnyWork,
+    device: &Device,
+    options: &RunOptions,
+) -> Result<(Outcome, Tensors), Error> {
     if device.is_simulator() {
         estimate::affordable(work, options)?;
     }
@@ -224,5 +255,12 @@ pub fn run(work: &dyn AnyWork, device: &Device, options: &RunOptions) -> Result<
         seconds = outcome.times.median_s,
         "ran"
     );
-    Ok(outcome)
+    let produced = outputs.into_iter().zip(done.outputs);
+    let tensors = Tensors {
+        inputs,
+        outputs: produced
+            .map(|(spec, Produced { bytes: data, .. })| HostTensor { spec, data })
+            .collect(),
+    };
+    Ok((outcome, tensors))
 }

@@ -120,6 +120,25 @@ fn borders_and_what_is_beyond_count_as_in_the_reference() {
 }
 
 #[test]
+fn values_of_any_size_and_borders_that_are_not_zero_count_as_they_lie() {
+    let problem = Problem {
+        point_dtype: Some(Float::F32),
+        ..Problem::new(2, 40, 2, 3, &[[6, 5], [2, 3]])
+    };
+    for way in ways() {
+        let (work, mut inputs) = work(&problem, way);
+        let elements = inputs[0].spec.elements();
+        let large = (0..elements).map(|i| (i * 7919 % 401) as f64 - 200.0);
+        inputs[0] = HostTensor::round(inputs[0].spec.clone(), large);
+        // Points beyond the centres at the border reach it.
+        let points = inputs[3].spec.elements();
+        let places = (0..points).map(|i| [0.02, 0.98, 0.5, 0.31][i * 13 % 29 % 4]);
+        inputs[3] = HostTensor::round(inputs[3].spec.clone(), places);
+        holds(&Given::new(work, inputs), way);
+    }
+}
+
+#[test]
 fn a_weight_that_is_no_number_counts_inside_alone() {
     let problem = Problem::new(1, 4, 2, 2, &[[4, 4], [2, 2]]);
     for way in ways() {

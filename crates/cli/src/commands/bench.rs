@@ -111,10 +111,7 @@ fn product() -> Option<Box<dyn AnyWork>> {
 
 /// A GPU; the simulator's times are no measure of one.
 fn gpu(name: &str) -> Result<Device, Failure> {
-    let (device, reason) = match name {
-        "auto" => Device::auto(),
-        name => (Device::parse(name)?, None),
-    };
+    let (device, reason) = super::device(name)?;
     if !device.is_simulator() {
         return Ok(device);
     }

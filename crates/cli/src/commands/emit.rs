@@ -36,7 +36,7 @@ pub(crate) fn emit(family: &dyn AnyFamily, matches: &ArgMatches) -> Result<Answe
             let count = kernels.len();
             for (i, kernel) in kernels.iter_mut().enumerate() {
                 let path = numbered(path, i, count, &kernel.name);
-                file::write(&path, &kernel.text())?;
+                file::write(&path, kernel.text())?;
                 text += &format!("kernel {} is in {}\n", kernel.name, path.display());
                 kernel.file = Some(path);
             }

@@ -9,6 +9,7 @@ mod emit;
 mod list;
 mod new;
 mod run;
+mod sweep;
 mod tune;
 mod watchdog;
 
@@ -17,6 +18,7 @@ use crate::errors::Failure;
 use clap::ArgMatches;
 use std::ffi::OsString;
 use std::io::{self, Write};
+use warpline::Device;
 use warpline::bench::suite;
 use warpline_kernels::AnyFamily;
 
@@ -66,6 +68,10 @@ fn command(
                 bench::family(family, m)
             }
         },
+        Some(("sweep", m)) => {
+            let (family, m) = named(families, m)?;
+            sweep::sweep(families, family, args, m)
+        }
         Some(("tune", m)) => match m.subcommand() {
             None => tune::unnamed(families, m),
             Some(_) => {
@@ -81,6 +87,14 @@ fn command(
         Some(("new", m)) => new::new(m),
         Some((_, m)) => completions::completions(families, args, m),
     }
+}
+
+/// The device of that name; of `auto` the best, and why no better one.
+fn device(name: &str) -> Result<(Device, Option<String>), Failure> {
+    Ok(match name {
+        "auto" => Device::auto(),
+        name => (Device::parse(name)?, None),
+    })
 }
 
 /// The family whose subcommand was given.

@@ -6,10 +6,13 @@ use crate::args::{Examples, RunArgs};
 use crate::errors::Failure;
 use crate::picture::picture;
 use crate::progress::Bar;
+use crate::tensors::{self, Destination};
 use crate::{report, words};
 use clap::{ArgMatches, FromArgMatches};
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::path::PathBuf;
+use warpline::data::Source;
 use warpline::{Device, Outcome, RunOptions, estimate, prepare, tune};
 use warpline_kernels::{AnyFamily, AnyWork};
 
@@ -26,7 +29,11 @@ pub(crate) fn flagship(families: &[&dyn AnyFamily], args: &[OsString]) -> Result
     let (work, tuned) = tune::choose(work, &chosen.device, true)?;
     let options = RunOptions::default();
     watchdog::first(work.as_ref(), &chosen.device, &options)?;
-    let mut answer = chosen.run(work.as_ref(), options, tuned, false)?;
+    let asked = Asked {
+        tuned,
+        ..Asked::default()
+    };
+    let mut answer = chosen.run(work.as_ref(), options, &asked)?;
     for step in prepare(work.as_ref(), &chosen.device.target())?.steps {
         answer.text += &format!("\nkernel {}\n{}", step.kernel.name, picture(&step.kernel));
     }
@@ -51,12 +58,39 @@ pub(crate) fn run(family: &dyn AnyFamily, matches: &ArgMatches) -> Result<Answer
         }
         options.timing = timing;
     }
-    let work = family.parse(matches, chosen.device.place(), &chosen.device.target())?;
-    let (work, tuned) = tune::choose(work, &chosen.device, true)?;
+    let save = args.save.as_deref().map(Destination::new).transpose()?;
+    let source = args.data.as_deref().map(Source::open).transpose()?;
+    let (place, target) = (chosen.device.place(), chosen.device.target());
+    let work = match &source {
+        Some(source) => family.parse_stored(matches, place, &target, source)?,
+        None => family.parse(matches, place, &target)?,
+    };
+    let (mut work, tuned) = tune::choose(work, &chosen.device, true)?;
+    if let Some(source) = &source {
+        work = tensors::given(work, source)?;
+    }
     if !args.no_watchdog {
         watchdog::first(work.as_ref(), &chosen.device, &options)?;
     }
-    chosen.run(work.as_ref(), options, tuned, args.verbose)
+    let asked = Asked {
+        tuned,
+        verbose: args.verbose,
+        data: args.data,
+        save,
+    };
+    chosen.run(work.as_ref(), options, &asked)
+}
+
+/// What is asked of a run beside its options.
+#[derive(Default)]
+struct Asked {
+    /// Was the config tuned?
+    tuned: bool,
+    verbose: bool,
+    /// Where the inputs are from; none where they are drawn.
+    data: Option<PathBuf>,
+    /// Where its tensors go.
+    save: Option<Destination>,
 }
 
 /// A device, and why no better one was taken.
@@ -72,21 +106,15 @@ impl Chosen {
     }
 
     fn new(name: &str) -> Result<Self, Failure> {
-        if name == "auto" {
-            return Ok(Self::auto());
-        }
-        Ok(Self {
-            device: Device::parse(name)?,
-            reason: None,
-        })
+        let (device, reason) = super::device(name)?;
+        Ok(Self { device, reason })
     }
 
     fn run(
         &self,
         work: &dyn AnyWork,
         mut options: RunOptions,
-        tuned: bool,
-        verbose: bool,
+        asked: &Asked,
     ) -> Result<Answer, Failure> {
         if self.device.is_simulator() {
             estimate::fits_host(work)?;
@@ -97,16 +125,23 @@ impl Chosen {
         options.simulate = true;
         let bar = Bar::new();
         options.progress = Some(bar.listener());
-        let outcome = warpline::run(work, &self.device, &options)?;
+        let (outcome, tensors) = warpline::run_and_keep(work, &self.device, &options)?;
         drop(bar);
-        let mut text = report::run(&outcome, self.reason.as_deref(), tuned, &options);
-        if verbose {
+        let (why, data) = (self.reason.as_deref(), asked.data.as_deref());
+        let mut text = report::run(&outcome, why, asked.tuned, data, &options);
+        if asked.verbose {
             text += &report::made(&outcome);
+        }
+        if let Some(to) = &asked.save {
+            to.save(&tensors)?;
+            text += &format!("inputs and outputs are in {}\n", to.path().display());
         }
         Ok(Answer::new("run", text)
             .field("passed", outcome.passed())
             .field("device_reason", &self.reason)
-            .field("tuned", tuned)
+            .field("tuned", asked.tuned)
+            .field("data", &asked.data)
+            .field("saved", asked.save.as_ref().map(Destination::path))
             .field(
                 "timing",
                 self.device.is_simulator().then(|| options.timing.name()),
@@ -117,7 +152,7 @@ impl Chosen {
 }
 
 /// Says how long it will take, where that is long.
-fn warn_of(seconds: f64) {
+pub(super) fn warn_of(seconds: f64) {
     if seconds > estimate::UNASKED_SECONDS {
         let about = words::seconds(seconds);
         let _ = writeln!(

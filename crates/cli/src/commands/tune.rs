@@ -56,10 +56,7 @@ impl Asked {
     fn new(matches: &ArgMatches) -> Result<Self, Failure> {
         let args = TuneArgs::from_arg_matches(matches)
             .map_err(|e| Failure::input("bad-usage", e.to_string()))?;
-        let (device, reason) = match args.device.as_str() {
-            "auto" => Device::auto(),
-            name => (Device::parse(name)?, None),
-        };
+        let (device, reason) = super::device(&args.device)?;
         let dry = match (args.dry_run, device.is_simulator(), reason) {
             (true, ..) => Some("--dry-run was given".into()),
             (_, false, _) => None,

@@ -4,7 +4,6 @@ use super::lanes::{BYTES, Lanes, Reads};
 use super::problem::{Class, Problem};
 use super::record::{Format, Shelf};
 use crate::error::FamilyError;
-use crate::float::Float;
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use warpline_ir::Target;
@@ -37,16 +36,6 @@ pub enum Handed {
     Shared,
 }
 
-/// Who adds what a few points give, in f32.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Adds {
-    /// Every thread its channels
-    Threads,
-    /// The tensor cores: for pixels of 64 bytes in f16
-    Tensor,
-}
-
 /// What the caller fixes of the config.
 #[derive(Clone, PartialEq, Debug, Default, Args, Serialize)]
 pub struct Choice {
@@ -68,9 +57,6 @@ pub struct Choice {
     /// Points that are summed in f16 before they are added in f32
     #[arg(long, value_name = "COUNT")]
     pub sums: Option<u32>,
-    /// Who adds what a few points give, in f32
-    #[arg(long)]
-    pub adds: Option<Adds>,
     /// Have pixels of two points in one word, of 16 bits each
     #[arg(long, value_name = "BOOL")]
     pub paired: Option<bool>,
@@ -111,8 +97,6 @@ pub struct Config {
     pub ahead: u32,
     /// Points that are summed in f16 before they are added in f32.
     pub sums: u32,
-    /// Who adds what a few points give, in f32.
-    pub adds: Adds,
     /// Have records the pixels of two points in one word?
     pub paired: bool,
     /// How what was worked out of a point comes to those who gather it.
@@ -200,8 +184,6 @@ impl Config {
         let lanes = Lanes::new(&class, reads, p.heads);
         // Pixels of records have 16 bits each where two share one.
         let can_pair = lanes.can_pair(&class) && p.spatial() <= 1 << 16;
-        // Four lanes of a pixel are those of a column of a product.
-        let tensor = class.value == Float::F16 && lanes.pixel == 4 && lanes.slices == 1;
         let mut config = Self {
             form: choice.form.unwrap_or(Form::Plain),
             reads,
@@ -210,10 +192,6 @@ impl Config {
             held_pixels: 0,
             ahead: choice.ahead.unwrap_or(4 / lanes.corners() * 2),
             sums: choice.sums.unwrap_or(8 / lanes.corners()),
-            adds: choice.adds.unwrap_or(match tensor {
-                true => Adds::Tensor,
-                false => Adds::Threads,
-            }),
             paired: choice.paired.unwrap_or(can_pair),
             handed: choice.handed.unwrap_or(Handed::Shuffles),
             prefetch: choice.prefetch.unwrap_or(false),
@@ -235,13 +213,6 @@ impl Config {
                 lanes.per_lane(&class),
                 class.all_points(),
                 p.spatial()
-            ));
-        }
-        if config.adds == Adds::Tensor && !tensor {
-            return refuse(format!(
-                "--adds tensor: the tensor cores add pixels of 24 or 32 channels in f16, not of {} in {}",
-                p.channels,
-                p.dtype.dtype()
             ));
         }
         if !config.strip.is_power_of_two() {

@@ -1,14 +1,11 @@
 //! Weighed sums of what lies around points.
 
-use super::config::Adds;
 use super::lanes::Lanes;
 use super::line::Line;
 use super::record::Spot;
-use super::sums::{Sums, ones};
 use super::texel::{Number, Texel, Words};
 use super::walk::Item;
 use std::collections::VecDeque;
-use warpline_ir::F16x2;
 use warpline_ir::build::*;
 use warpline_ir::ops::memory::LoadCache;
 
@@ -76,18 +73,6 @@ impl Seat {
     }
 }
 
-/// What a lane needs to gather.
-pub(super) struct Gather<'a, E, N> {
-    line: &'a Line<E, N>,
-    seat: Seat,
-    /// Pixels to the next row and column, by level.
-    steps: Vec<[Reg<u32>; 2]>,
-    /// Elements from pixel to pixel.
-    pitch: Reg<u32>,
-    /// What the tensor cores add by.
-    ones: Option<[Reg<F16x2>; 4]>,
-}
-
 /// Whose sums a lane writes: the number of its query and head among all, and
 /// whether there is such a query.
 #[derive(Clone, Copy)]
@@ -96,93 +81,101 @@ pub(super) struct Whose {
     pub(super) there: Reg<bool>,
 }
 
+/// Where a corner of the points of a level is read, from a pixel's place on.
+#[derive(Clone, Copy)]
+enum Corner<E> {
+    /// In all values: elements.
+    Far(Global<E>),
+    /// In those that are kept: bytes, so many further.
+    Near(TileRef<E>, Reg<u32>),
+}
+
+/// What a lane needs to gather for an item.
+pub(super) struct Gather<'a, E, N> {
+    line: &'a Line<E, N>,
+    seat: Seat,
+    item: Item,
+    /// What the lane reads of a pixel: its first element.
+    inside: Reg<u32>,
+    /// The corners of a point, by level. That they are apart is the same for
+    /// all lanes, and costs nothing where a point is read.
+    levels: Vec<Vec<Corner<E>>>,
+}
+
 impl<'a, E: Texel, N: Number> Gather<'a, E, N> {
     #[track_caller]
-    pub(super) fn new(line: &'a Line<E, N>, seat: Seat) -> Self {
-        let steps = |level: u32| line.level_of(level.reg()).steps;
-        Self {
-            line,
-            seat,
-            steps: (0..line.class.levels).map(steps).collect(),
-            pitch: line.heads * line.class.channels,
-            ones: (line.config.adds == Adds::Tensor).then(ones),
-        }
-    }
-
-    /// Gathers the points of a query and writes their sum. `record` gives the
-    /// points of the record that starts with one.
-    pub(super) fn query(
-        &self,
+    pub(super) fn new(
+        line: &'a Line<E, N>,
+        seat: Seat,
         item: Item,
         near: Option<TileRef<E>>,
-        whose: Whose,
-        record: impl Fn(u32) -> Vec<Spot>,
-    ) {
-        let by_threads = || match self.sum(item, near, Sums::threads::<E>(), &record) {
-            Sums::Threads(sums) => self.store(item, whose, sums),
-            Sums::Tensor(_) => {}
-        };
-        if self.ones.is_none() {
-            return by_threads();
-        }
-        let Sums::Tensor(sums) = self.sum(item, near, Sums::tensor(), &record) else {
-            return;
-        };
-        // Zero times what is not finite is none: such a sum is not only in its
-        // own channel, so threads add it again.
-        let all = sums.iter().flatten().copied().reduce(|a, b| a + b);
-        let finite = all.map(|sum| sum.abs().lt(f32::INFINITY));
-        let Some(finite) = finite.map(all_lanes) else {
-            return;
-        };
-        if_else(finite, || self.store_products(whose, sums), by_threads);
-    }
-
-    /// The weighed sum of a query's points, what a lane has of it.
-    fn sum(
-        &self,
-        item: Item,
-        near: Option<TileRef<E>>,
-        mut sums: Sums,
-        record: impl Fn(u32) -> Vec<Spot>,
-    ) -> Sums {
-        let (line, class, lanes) = (self.line, &self.line.class, &self.line.lanes);
+    ) -> Self {
+        let (class, lanes) = (&line.class, &line.lanes);
         // Lanes behind the last channel read the first ones.
-        let chunk = match self.seat.chunk(lanes, item) {
+        let chunk = match seat.chunk(lanes, item) {
             (chunk, None) => chunk,
             (chunk, Some(there)) => select(there, chunk, 0u32),
         };
-        let inside = self.seat.head_within(lanes) * class.channels + chunk * (4 * E::CHANNELS);
         let start = item
             .batch
             .mul_wide(line.spatial * line.heads * class.channels)
             + (item.head * class.channels).cast::<u64>();
         let value = line.value.offset(start);
-        let fetch = |level: u32, spot: Spot| -> Vec<(Words<E>, E::Weight)> {
-            // Elements of all values, or bytes of those that are kept.
-            let near = near.filter(|_| line.is_kept(level));
-            let (pitch, inside) = match near {
-                None => (self.pitch, inside),
-                Some(_) => (
-                    (lanes.heads * class.pixel_bytes()).reg(),
-                    inside * E::DTYPE.bytes() as u32,
-                ),
+        let level = |level: u32| {
+            let [down, right] = line.level_of(level.reg()).steps;
+            let steps = match lanes.sides {
+                1 => vec![None, Some(right), Some(down), Some(down + right)],
+                _ => vec![None, Some(down)],
             };
-            let [down, right] = self.steps[level as usize].map(|step| step * pitch);
-            let first = spot.pixel.mad(pitch, inside);
-            let rows = [first, first + down];
-            let places = rows.into_iter().flat_map(|at| match lanes.sides {
-                1 => vec![at, at + right],
-                _ => vec![at],
-            });
-            let corner = |at: Reg<u32>| match near {
-                Some(near) => near.load_byte(at),
-                None => value.load_cached(at, LoadCache::READ_ONLY),
+            let corner = |pixels: Option<Reg<u32>>| match near {
+                Some(near) if line.is_kept(level) => {
+                    let bytes = lanes.heads * class.pixel_bytes();
+                    Corner::Near(near, pixels.map_or(0u32.reg(), |n| n * bytes))
+                }
+                _ => {
+                    let pitch = line.heads * class.channels;
+                    Corner::Far(pixels.map_or(value, |n| value.offset(n * pitch)))
+                }
             };
-            let corners: Vec<Words<E>> = places.map(corner).collect();
-            corners.into_iter().zip(E::take(&spot.weights)).collect()
+            steps.into_iter().map(corner).collect()
         };
-        let (all, ahead) = (class.all_points(), line.config.ahead);
+        Self {
+            line,
+            seat,
+            item,
+            inside: seat.head_within(lanes) * class.channels + chunk * (4 * E::CHANNELS),
+            levels: (0..class.levels).map(level).collect(),
+        }
+    }
+
+    /// Asks for the corners of a point, what a lane has of them.
+    #[track_caller]
+    fn fetch(&self, level: u32, spot: Spot) -> Vec<(Words<E>, E::Weight)> {
+        let (class, lanes) = (&self.line.class, &self.line.lanes);
+        let near = || {
+            let size = E::DTYPE.bytes() as u32;
+            (spot.pixel).mad(lanes.heads * class.pixel_bytes(), self.inside * size)
+        };
+        let far = || (spot.pixel).mad(self.line.heads * class.channels, self.inside);
+        let corners = &self.levels[level as usize];
+        let at = match corners[0] {
+            Corner::Near(..) => near(),
+            Corner::Far(_) => far(),
+        };
+        let read = |corner: &Corner<E>| match *corner {
+            Corner::Near(tile, more) => tile.load_byte(at + more),
+            Corner::Far(value) => value.load_cached(at, LoadCache::READ_ONLY),
+        };
+        let words: Vec<Words<E>> = corners.iter().map(read).collect();
+        words.into_iter().zip(E::take(&spot.weights)).collect()
+    }
+
+    /// Gathers the points of a query and writes their weighed sum. `record`
+    /// gives the points of the record that starts with one.
+    pub(super) fn query(&self, whose: Whose, record: impl Fn(u32) -> Vec<Spot>) {
+        let (class, config) = (&self.line.class, &self.line.config);
+        let (all, ahead) = (class.all_points(), config.ahead);
+        let mut sums = vec![0.0f32.reg(); 4 * E::CHANNELS as usize];
         let mut spots = VecDeque::new();
         let mut flying = VecDeque::new();
         let mut some: Vec<(Words<E>, E::Weight)> = Vec::new();
@@ -192,27 +185,27 @@ impl<'a, E: Texel, N: Number> Gather<'a, E, N> {
                     spots.extend(record(point));
                 }
                 let spot = spots.pop_front();
-                flying.extend(spot.map(|spot| fetch(point / class.points, spot)));
+                flying.extend(spot.map(|spot| self.fetch(point / class.points, spot)));
             }
             if point < ahead {
                 continue;
             }
             some.extend(flying.pop_front().unwrap_or_default());
             let done = point - ahead + 1;
-            if done.is_multiple_of(line.config.sums) || done == all {
-                sums.add::<E>(self.ones, &some);
+            if done.is_multiple_of(config.sums) || done == all {
+                E::add(&mut sums, &some);
                 some.clear();
             }
         }
-        sums
+        self.store(whose, sums);
     }
 
-    /// Writes what a lane has of the sums of its own query.
+    /// Writes what a lane has of the sums of a query.
     #[track_caller]
-    fn store(&self, item: Item, whose: Whose, sums: Vec<Reg<f32>>) {
+    fn store(&self, whose: Whose, sums: Vec<Reg<f32>>) {
         let lanes = &self.line.lanes;
         let channels = 4 * E::CHANNELS;
-        let (chunk, has) = self.seat.chunk(lanes, item);
+        let (chunk, has) = self.seat.chunk(lanes, self.item);
         let there = match has {
             None => whose.there,
             Some(has) => whose.there & has,
@@ -232,42 +225,9 @@ impl<'a, E: Texel, N: Number> Gather<'a, E, N> {
                 (first, kept.collect())
             }
         };
-        if_(there, || self.write(whose.number, first, &sums));
-    }
-
-    /// Writes what a lane has of products: four channels of the queries and
-    /// heads, or of the sides, of two columns.
-    #[track_caller]
-    fn store_products(&self, whose: Whose, [even, odd]: [[Reg<f32>; 4]; 2]) {
-        let (class, lanes) = (&self.line.class, &self.line.lanes);
-        let (first, columns) = ((lane_id() >> 2) * 4, (lane_id() & 3) * 2);
-        let has = first.lt(class.channels);
-        let none = u32::MAX;
-        let number = select(whose.there, whose.number, none);
-        let write = |column: Reg<u32>, sums: [Reg<f32>; 4]| {
-            let number = shuffle_from(number, column * 4);
-            if_(number.ne(none) & has, || self.write(number, first, &sums));
-        };
-        let column = |i: usize| [even[i], even[i + 2], odd[i], odd[i + 2]];
-        match lanes.sides {
-            1 => {
-                write(columns, column(0));
-                write(columns + 1, column(1));
-            }
-            _ => {
-                let (left, right) = (column(0), column(1));
-                write(columns, std::array::from_fn(|i| left[i] + right[i]));
-            }
-        }
-    }
-
-    /// Writes channels of a query and head.
-    #[track_caller]
-    fn write(&self, number: Reg<u32>, first: Reg<u32>, channels: &[Reg<f32>]) {
-        let to = self
-            .line
-            .out
-            .offset(number.mul_wide(self.line.class.channels));
-        E::store(to, first, channels);
+        if_(there, || {
+            let number = whose.number.mul_wide(self.line.class.channels);
+            E::store(self.line.out.offset(number), first, &sums);
+        });
     }
 }

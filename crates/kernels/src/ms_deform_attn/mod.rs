@@ -12,12 +12,12 @@
 //! | `walk` | which queries, and in which order |
 //! | `points` | points as they are given, and as they are worked out |
 //! | `record` | what is handed on of a point, and how |
-//! | `gather` | what lies around points, weighed |
-//! | `sums` | and added |
+//! | `gather` | weighed sums of what lies around points |
 //! | `plain` | the forms |
 //! | `reference` | points that are drawn; float64 |
 //! | `op` | the op: from a call to a problem |
 //! | `suite` | what it is measured at |
+//! | `stored` | what stored tensors say of a problem |
 //! | `table` | the test table |
 
 pub mod config;
@@ -31,13 +31,13 @@ mod points;
 pub mod problem;
 mod record;
 mod reference;
+mod stored;
 mod suite;
-mod sums;
 mod table;
 mod texel;
 mod walk;
 
-pub use config::{Adds, Choice, Config, Form, Handed, Order};
+pub use config::{Choice, Config, Form, Handed, Order};
 pub use lanes::Reads;
 pub use problem::{Layout, Locations, Problem, Shapes};
 
@@ -47,6 +47,7 @@ use crate::float::Float;
 use crate::op::Op;
 use crate::plan::{Buffer, Plan, PlanArg, Step};
 use crate::program::Program;
+use crate::stored::{Asked, Stored};
 use crate::tensor::{HostTensor, TensorSpec};
 use half::{bf16, f16};
 use lanes::Lanes;
@@ -181,6 +182,10 @@ impl Family for MsDeformAttn {
             ..p.clone()
         };
         (small != *p).then_some(small)
+    }
+
+    fn learn(p: &mut Problem, asked: Asked<'_>, tensors: &dyn Stored) -> Result<(), FamilyError> {
+        stored::learn(p, asked, tensors)
     }
 }
 

@@ -33,10 +33,10 @@ fn gather<E: Texel, N: Number>(
 ) {
     let seat = Seat::new(&line.lanes);
     let own = Own::new(line, seat.within);
-    let gather = Gather::new(line, seat);
     line.each(|item| {
         let slot = held.map(|held| held.wait());
         let near = slot.as_ref().map(|slot| slot.tiles());
+        let gather = Gather::new(line, seat, item, near);
         let read = |step: Reg<u32>| {
             let (query, there) = line.query(seat.step(&line.lanes, step));
             let number = line.number(item, query, seat.head(&line.lanes, item));
@@ -47,7 +47,7 @@ fn gather<E: Texel, N: Number>(
             match shelves {
                 None => {
                     let lent = Lent::new(line.format(), &line.class, &line.lanes, seat.side, made);
-                    gather.query(item, near, whose, |point| lent.of(point));
+                    gather.query(whose, |point| lent.of(point));
                 }
                 Some((shelf, tile)) => {
                     let row = warp_in_role() * line.lanes.items() + seat.item;
@@ -62,7 +62,7 @@ fn gather<E: Texel, N: Number>(
                     }
                     warp_sync();
                     let points = line.format().points;
-                    gather.query(item, near, whose, |point| {
+                    gather.query(whose, |point| {
                         shelf.take(to, row, seat.side, point / points)
                     });
                     warp_sync();

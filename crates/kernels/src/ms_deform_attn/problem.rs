@@ -68,6 +68,17 @@ pub enum Layout {
 }
 
 impl Layout {
+    /// Every one.
+    pub(super) const ALL: [Self; 2] = [Layout::Standard, Layout::Halo];
+
+    /// Its name, as options have it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Layout::Standard => "standard",
+            Layout::Halo => "halo",
+        }
+    }
+
     /// Pixels that a side has more than the map.
     pub(super) fn border(self) -> u32 {
         match self {
@@ -145,6 +156,14 @@ impl Class {
 
 /// The most channels, levels, points of a level.
 pub(super) const MOST: [u32; 3] = [256, 8, 16];
+/// The inputs by name, in order.
+pub(super) const INPUTS: [&str; 5] = [
+    "value",
+    "spatial_shapes",
+    "level_start_index",
+    "sampling_locations",
+    "attention_weights",
+];
 /// The most pixels of a level: the number of one is computed in f32.
 pub(super) const MOST_PIXELS: u64 = 1 << 22;
 
@@ -235,7 +254,8 @@ impl Problem {
         }
         for (i, shape) in self.shapes.0.iter().enumerate() {
             let [height, width] = shape;
-            let pixels: u64 = self.stored(*shape).iter().product();
+            let [stored_height, stored_width] = self.stored(*shape);
+            let pixels = stored_height.saturating_mul(stored_width);
             if *height == 0 || *width == 0 || pixels > MOST_PIXELS {
                 return refuse(format!(
                     "a level has 1 to {MOST_PIXELS} pixels; level {i} of --shapes is {height}x{width}"
@@ -247,10 +267,7 @@ impl Problem {
             return refuse(format!(
                 "--spatial-size {asked} and the {spatial} pixels of --shapes {} in layout {} differ",
                 self.shapes,
-                match self.layout {
-                    Layout::Standard => "standard",
-                    Layout::Halo => "halo",
-                }
+                self.layout.name()
             ));
         }
         let pixel = u64::from(self.heads) * u64::from(self.class().pixel_bytes());
@@ -281,19 +298,19 @@ impl Problem {
             self.points,
         ]
         .map(|n| n as usize);
-        let spec = |name, dtype, shape: &[usize]| TensorSpec {
-            name,
+        let spec = |i: usize, dtype, shape: &[usize]| TensorSpec {
+            name: INPUTS[i],
             dtype,
             shape: shape.to_vec(),
         };
         let value = [b, self.spatial() as usize, h, self.channels as usize];
         let point = class.point.dtype();
         [
-            spec("value", self.dtype.dtype(), &value),
-            spec("spatial_shapes", DType::I64, &[l, 2]),
-            spec("level_start_index", DType::I64, &[l]),
-            spec("sampling_locations", point, &[b, q, h, l, p, 2]),
-            spec("attention_weights", point, &[b, q, h, l, p]),
+            spec(0, self.dtype.dtype(), &value),
+            spec(1, DType::I64, &[l, 2]),
+            spec(2, DType::I64, &[l]),
+            spec(3, point, &[b, q, h, l, p, 2]),
+            spec(4, point, &[b, q, h, l, p]),
         ]
     }
 
@@ -377,6 +394,13 @@ mod tests {
         refused(
             with(&|p| p.shapes.0[1] = [0, 3]),
             "level 1 of --shapes is 0x3",
+        );
+        refused(
+            with(&|p| {
+                p.shapes.0[1] = [u32::MAX; 2];
+                p.layout = Layout::Halo;
+            }),
+            "level 1 of --shapes is 4294967295x4294967295",
         );
         refused(
             with(&|p| p.levels = Some(3)),

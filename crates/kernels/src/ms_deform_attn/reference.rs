@@ -2,34 +2,69 @@
 
 use super::problem::{Locations, Problem};
 use crate::float::Float;
-use crate::numbers::Random;
+use crate::numbers::{Random, value};
+use crate::parallel;
 use crate::tensor::HostTensor;
 
 /// Inputs drawn from a seed.
 pub(super) fn inputs(p: &Problem, seed: u64) -> Vec<HostTensor> {
     let mut random = Random::new(seed);
     let [value, shapes, starts, locations, weights] = p.specs();
-    let pixels = inside(p);
-    let per_pixel = (p.heads * p.channels) as usize;
-    let values = (0..p.batch).flat_map(|_| pixels.iter());
-    // The border of a halo is zero.
-    let values: Vec<f64> = values
-        .flat_map(|&inside| std::iter::repeat_n(inside, per_pixel))
-        .map(|inside| if inside { random.normal() } else { 0.0 })
-        .collect();
     let sides = p.shapes.0.iter().flatten().map(|&side| f64::from(side));
     let firsts = p.starts();
-    let points = draw(p, &mut random);
-    let softmaxed = (0..weights.elements() / p.class().all_points().max(1) as usize)
-        .flat_map(|_| softmax(p.class().all_points(), &mut random))
-        .collect::<Vec<f64>>();
     vec![
-        HostTensor::round(value, values),
+        HostTensor::round(value, values(p, &mut random)),
         HostTensor::round(shapes, sides),
         HostTensor::round(starts, firsts.iter().map(|&n| n as f64)),
-        HostTensor::round(locations, points),
-        HostTensor::round(weights, softmaxed),
+        HostTensor::round(locations, points(p, &mut random)),
+        HostTensor::round(weights, softmaxed(p, &mut random)),
     ]
+}
+
+/// Draws of bits that a normal number takes.
+const NORMAL: u64 = 2;
+
+/// Numbers drawn on all cores, as one stream gives them: units one after the
+/// other, each of which comes `before(i)` draws after the first.
+fn draw(
+    random: &mut Random,
+    [units, unit]: [usize; 2],
+    before: impl Fn(usize) -> u64 + Sync,
+    one: impl Fn(&mut Random, usize, &mut [f64]) + Sync,
+) -> Vec<f64> {
+    let mut all = vec![0.0; units * unit];
+    parallel::fill(&mut all, unit, |first, part| {
+        let mut random = random.clone();
+        random.skip(before(first));
+        for (i, numbers) in (first..).zip(part.chunks_mut(unit.max(1))) {
+            one(&mut random, i, numbers);
+        }
+    });
+    random.skip(before(units));
+    all
+}
+
+/// Normal numbers; the border of a halo is zero.
+fn values(p: &Problem, random: &mut Random) -> Vec<f64> {
+    let inside = inside(p);
+    let per_pixel = (p.heads * p.channels) as usize;
+    let before = |pixel: usize| {
+        let count = |pixels: &[bool]| pixels.iter().filter(|&&inside| inside).count();
+        let (batches, rest) = (pixel / inside.len().max(1), pixel % inside.len().max(1));
+        let drawn = batches * count(&inside) + count(&inside[..rest]);
+        NORMAL * (drawn * per_pixel) as u64
+    };
+    let units = p.batch as usize * inside.len();
+    draw(
+        random,
+        [units, per_pixel],
+        before,
+        |random, pixel, numbers| {
+            if inside[pixel % inside.len()] {
+                numbers.fill_with(|| random.normal());
+            }
+        },
+    )
 }
 
 /// Of each pixel in memory: is it one of the map, and not of a border?
@@ -71,90 +106,179 @@ fn place(p: &Problem, query: u32) -> [f64; 2] {
         .map(|(at, of)| (f64::from(at) + 0.5) / f64::from(of))
 }
 
+/// Queries of all heads and batches.
+fn items(p: &Problem) -> usize {
+    p.batch as usize * p.num_query as usize * p.heads as usize
+}
+
 /// The places of all points.
-fn draw(p: &Problem, random: &mut Random) -> Vec<f64> {
-    let mut all = Vec::with_capacity(p.specs()[3].elements());
-    for _ in 0..p.batch {
-        for query in 0..p.num_query {
-            let own = place(p, query);
-            for _ in 0..p.heads {
-                for [height, width] in &p.shapes.0 {
-                    for _ in 0..p.points {
-                        let sides = [width, height].map(|&side| f64::from(side));
-                        all.extend([0, 1].map(|i| match p.locations {
-                            Locations::Uniform => random.uniform(),
-                            Locations::Grid => own[i] + 3.0 * random.normal() / sides[i],
-                        }));
-                    }
-                }
+fn points(p: &Problem, random: &mut Random) -> Vec<f64> {
+    let unit = 2 * p.class().all_points() as usize;
+    let draws = match p.locations {
+        Locations::Uniform => 1,
+        Locations::Grid => NORMAL,
+    };
+    let before = |item: usize| draws * (item * unit) as u64;
+    draw(random, [items(p), unit], before, |random, item, numbers| {
+        let query = item / p.heads as usize % p.num_query as usize;
+        let own = place(p, query as u32);
+        let levels = numbers.chunks_mut(2 * p.points as usize);
+        for (numbers, [height, width]) in levels.zip(&p.shapes.0) {
+            let sides = [width, height].map(|&side| f64::from(side));
+            for (i, number) in numbers.iter_mut().enumerate() {
+                *number = match p.locations {
+                    Locations::Uniform => random.uniform(),
+                    Locations::Grid => own[i % 2] + 3.0 * random.normal() / sides[i % 2],
+                };
+            }
+        }
+    })
+}
+
+/// Weights of the points of every query, which add up to 1.
+fn softmaxed(p: &Problem, random: &mut Random) -> Vec<f64> {
+    let unit = p.class().all_points() as usize;
+    let before = |item: usize| NORMAL * (item * unit) as u64;
+    draw(random, [items(p), unit], before, |random, _, numbers| {
+        numbers.fill_with(|| random.normal().exp());
+        let sum: f64 = numbers.iter().sum();
+        numbers.iter_mut().for_each(|x| *x /= sum);
+    })
+}
+
+/// The float64 reference from rounded inputs, and the bounds: batch by batch,
+/// each on all cores.
+pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<(f64, f64)> {
+    let levels = levels(p, &inputs[1], &inputs[2]);
+    let per_batch = inputs[0].data.len() / (p.batch as usize).max(1);
+    let per_out = p.num_query as usize * (p.heads * p.channels) as usize;
+    let mut out = vec![(0.0, 0.0); p.out().elements()];
+    for (b, out) in out.chunks_mut(per_out.max(1)).enumerate() {
+        let batch = Batch {
+            problem: p,
+            levels: &levels,
+            value: numbers(&inputs[0], &inputs[0].data[b * per_batch..][..per_batch]),
+            locations: &inputs[3],
+            weights: &inputs[4],
+        };
+        let first = b * p.num_query as usize * p.heads as usize;
+        parallel::fill(out, p.channels as usize, |item, part| {
+            batch.items(first + item, part);
+        });
+    }
+    out
+}
+
+/// A level in memory.
+struct Level {
+    sides: [f64; 2],
+    start: i64,
+    /// Pixels of a row.
+    stride: i64,
+}
+
+fn levels(p: &Problem, shapes: &HostTensor, starts: &HostTensor) -> Vec<Level> {
+    let sides: Vec<f64> = shapes.values().collect();
+    let level = |(sides, start): (&[f64], f64)| Level {
+        sides: [sides[0], sides[1]],
+        start: start as i64,
+        stride: sides[1] as i64 + i64::from(p.layout.border()),
+    };
+    sides
+        .chunks_exact(2)
+        .zip(starts.values())
+        .map(level)
+        .collect()
+}
+
+/// Some elements of a tensor.
+fn numbers(of: &HostTensor, bytes: &[u8]) -> Vec<f64> {
+    let dtype = of.spec.dtype;
+    bytes
+        .chunks_exact(dtype.bytes())
+        .map(|b| value(dtype, b))
+        .collect()
+}
+
+/// One element of a tensor.
+fn number(of: &HostTensor, at: usize) -> f64 {
+    let dtype = of.spec.dtype;
+    value(dtype, &of.data[at * dtype.bytes()..])
+}
+
+/// What the queries of a batch are answered from.
+struct Batch<'a> {
+    problem: &'a Problem,
+    levels: &'a [Level],
+    value: Vec<f64>,
+    locations: &'a HostTensor,
+    weights: &'a HostTensor,
+}
+
+impl Batch<'_> {
+    /// The answers of queries and heads, from one of all batches on.
+    fn items(&self, first: usize, out: &mut [(f64, f64)]) {
+        let channels = self.problem.channels as usize;
+        let (mut sums, mut sizes) = (vec![0.0; channels], vec![0.0; channels]);
+        for (item, out) in (first..).zip(out.chunks_mut(channels)) {
+            sums.fill(0.0);
+            sizes.fill(0.0);
+            self.item(item, &mut sums, &mut sizes);
+            let each = sums.iter().zip(&sizes);
+            for (out, (&x, &size)) in out.iter_mut().zip(each) {
+                *out = (x, bound(self.problem, x, size));
             }
         }
     }
-    all
-}
 
-/// Weights of the points of a query, which add up to 1.
-fn softmax(points: u32, random: &mut Random) -> Vec<f64> {
-    let powers: Vec<f64> = (0..points).map(|_| random.normal().exp()).collect();
-    let sum: f64 = powers.iter().sum();
-    powers.iter().map(|x| x / sum).collect()
-}
-
-/// The float64 reference from rounded inputs, and the bounds.
-pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<(f64, f64)> {
-    let of = |i: usize| inputs[i].values().collect::<Vec<f64>>();
-    let (value, locations, weights) = (of(0), of(3), of(4));
-    let (shapes, starts) = (of(1), of(2));
-    let [heads, channels, points] = [p.heads, p.channels, p.points].map(|n| n as usize);
-    let levels = shapes.len() / 2;
-    let (spatial, queries) = (p.spatial() as usize, p.num_query as usize);
-    let border = (p.layout.border() / 2) as i64;
-    let mut out = Vec::with_capacity(p.out().elements());
-    let mut sums = vec![0.0; channels];
-    for b in 0..p.batch as usize {
-        for item in 0..queries * heads {
-            let head = item % heads;
-            sums.fill(0.0);
-            for point in 0..levels * points {
-                let level = point / points;
-                let at = (b * queries * heads + item) * levels * points + point;
-                let (height, width) = (shapes[2 * level], shapes[2 * level + 1]);
-                let (x, y) = (locations[2 * at], locations[2 * at + 1]);
+    /// Adds up what the points of one query and head count, and the same
+    /// without signs.
+    fn item(&self, item: usize, sums: &mut [f64], sizes: &mut [f64]) {
+        let [heads, points] = [self.problem.heads, self.problem.points].map(|n| n as usize);
+        let border = i64::from(self.problem.layout.border() / 2);
+        for (i, level) in self.levels.iter().enumerate() {
+            let [height, width] = level.sides;
+            for point in 0..points {
+                let at = (item * self.levels.len() + i) * points + point;
+                let [x, y] = [0, 1].map(|axis| number(self.locations, 2 * at + axis));
                 let (h, w) = (y * height - 0.5, x * width - 0.5);
                 // What is not a number is not inside either.
                 if !(h > -1.0 && w > -1.0 && h < height && w < width) {
                     continue;
                 }
+                let weight = number(self.weights, at);
                 for (dy, dx) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
                     let (row, col) = (h.floor() as i64 + dy, w.floor() as i64 + dx);
-                    let outside = row < 0 || col < 0;
-                    if outside || row >= height as i64 || col >= width as i64 {
+                    // A border counts as it lies.
+                    let inside = |at: i64, side: f64| at >= -border && at < side as i64 + border;
+                    if !inside(row, height) || !inside(col, width) {
                         continue;
                     }
                     let share = (1.0 - (h - row as f64).abs()) * (1.0 - (w - col as f64).abs());
-                    let stride = width as i64 + 2 * border;
-                    let pixel = starts[level] as i64 + (row + border) * stride + col + border;
-                    let first = ((b * spatial + pixel as usize) * heads + head) * channels;
-                    for (sum, v) in sums.iter_mut().zip(&value[first..first + channels]) {
-                        *sum += weights[at] * share * v;
+                    let pixel = level.start + (row + border) * level.stride + col + border;
+                    let first = (pixel as usize * heads + item % heads) * sums.len();
+                    let values = &self.value[first..first + sums.len()];
+                    for ((sum, size), v) in sums.iter_mut().zip(&mut *sizes).zip(values) {
+                        let counts = weight * share * v;
+                        *sum += counts;
+                        *size += counts.abs();
                     }
                 }
             }
-            out.extend(sums.iter().map(|&x| (x, bound(p, x))));
         }
     }
-    out
 }
 
-/// How far a result may be off, where values are about 1 and weights add up to 1.
-fn bound(p: &Problem, x: f64) -> f64 {
+/// How far a result may be off, if what was added up has such a size without
+/// signs: values of about 1 with weights that add up to 1 have one of about 1.
+fn bound(p: &Problem, x: f64, size: f64) -> f64 {
     let (least, of) = match p.dtype {
         Float::F16 => (2e-3, 10),
         Float::Bf16 => (4e-3, 7),
         Float::F32 => (2e-5, 18),
     };
     match x.is_finite() {
-        true => least + x.abs() * 0.5_f64.powi(of),
+        true => least * size.max(1.0) + x.abs() * 0.5_f64.powi(of),
         false => 0.0,
     }
 }

@@ -1,6 +1,6 @@
 //! The test table: small problems that reach every path.
 
-use super::config::{Adds, Choice, Handed, Order};
+use super::config::{Choice, Handed, Order};
 use super::lanes::Reads;
 use super::problem::{Layout, Locations, Problem};
 use crate::family::Case;
@@ -106,22 +106,6 @@ pub(super) fn cases() -> Vec<Case<Problem, Choice>> {
             ..small(2)
         };
         add(Problem::new(2, 21, heads, 8, &[[9, 7], [5, 4]]), choice);
-    }
-    for (heads, channels, adds) in [
-        (1, 32, Adds::Threads),
-        (2, 32, Adds::Threads),
-        (3, 24, Adds::Tensor),
-        (2, 24, Adds::Tensor),
-    ] {
-        let choice = Choice {
-            adds: Some(adds),
-            ..small(2)
-        };
-        let problem = Problem {
-            channels,
-            ..Problem::new(2, 21, heads, 4, &[[9, 7], [5, 4]])
-        };
-        add(problem, choice);
     }
     let odd = Choice {
         handed: Some(Handed::Shared),

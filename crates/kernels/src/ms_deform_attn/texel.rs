@@ -21,10 +21,6 @@ pub(super) trait Texel: Element {
     fn hand(weights: &[Reg<f32>]) -> Vec<Reg<u32>>;
     /// And as they were handed.
     fn take(words: &[Reg<u32>]) -> Vec<Self::Weight>;
-    /// The sum of weighed words of some corners, where it is taken in f16.
-    fn halves(_: &[(Words<Self>, Self::Weight)]) -> Option<[Reg<F16x2>; 4]> {
-        None
-    }
     /// Adds weighed words of some corners.
     fn add(sums: &mut [Reg<f32>], corners: &[(Words<Self>, Self::Weight)]);
     /// Writes an even number of channels, rounded.
@@ -49,24 +45,18 @@ impl Texel for f16 {
         words.iter().flat_map(both).collect()
     }
 
-    #[track_caller]
-    fn halves(corners: &[(Words<f16>, Reg<F16x2>)]) -> Option<[Reg<F16x2>; 4]> {
-        let ((first, weight), rest) = corners.split_first()?;
-        let mut sums = first.map(|word| word * *weight);
-        for (words, weight) in rest {
-            for (sum, word) in sums.iter_mut().zip(words) {
-                *sum = word.fma(*weight, *sum);
-            }
-        }
-        Some(sums)
-    }
-
     /// The corners of a few points are summed in f16, and these sums in f32.
     #[track_caller]
     fn add(sums: &mut [Reg<f32>], corners: &[(Words<f16>, Reg<F16x2>)]) {
-        let Some(some) = Self::halves(corners) else {
+        let Some(((first, weight), rest)) = corners.split_first() else {
             return;
         };
+        let mut some = first.map(|word| word * *weight);
+        for (words, weight) in rest {
+            for (sum, word) in some.iter_mut().zip(words) {
+                *sum = word.fma(*weight, *sum);
+            }
+        }
         for (pair, some) in sums.chunks_mut(2).zip(some) {
             for (sum, x) in pair.iter_mut().zip(some.widen()) {
                 *sum = *sum + x;

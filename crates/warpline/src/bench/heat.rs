@@ -133,7 +133,10 @@ impl<'a> Track<'a> {
         let mut ready = Vec::new();
         for (i, work) in heat.works().iter().enumerate() {
             match self.load(work.as_ref()) {
-                Ok(one) => ready.push((i, one)),
+                Ok(one) => {
+                    report.rows[i].kernels = one.0.footprints().collect();
+                    ready.push((i, one));
+                }
                 Err(e) if e.is_lost() => return Err(e),
                 Err(e) => report.rows[i].failure = Some(e.to_string()),
             }

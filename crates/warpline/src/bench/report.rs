@@ -7,6 +7,7 @@ use super::statistics::Quartiles;
 use super::timer::Sample;
 use crate::device::DeviceInfo;
 use crate::error::Error;
+use crate::gpu::Footprint;
 use serde::Serialize;
 use serde_json::Value;
 use warpline_kernels::{AnyWork, Cost};
@@ -120,6 +121,8 @@ pub struct Row {
     /// Is it the first that was named: the family's own choice, unless options fix another?
     /// None of steps is.
     pub chosen: bool,
+    /// What its kernels need, as the driver compiled them; none where it did not.
+    pub kernels: Vec<Footprint>,
     /// What its output was compared with.
     pub check: Option<Check>,
     /// Why it was not timed: it cannot be built, or is wrong.
@@ -140,6 +143,7 @@ impl Row {
         Self {
             config: work.config(),
             chosen,
+            kernels: Vec::new(),
             check: None,
             failure: None,
             measured: None,
@@ -214,6 +218,7 @@ mod tests {
             }),
             config: Value::Null,
             chosen: false,
+            kernels: Vec::new(),
             check: None,
             failure: None,
             share: None,

@@ -4,6 +4,7 @@ use super::advice::{Remark, remarks};
 use super::args::size;
 use super::cache::Gpu;
 use super::code::{Code, Origin};
+use super::footprint::Footprint;
 use crate::error::Error;
 use crate::prepare::PreparedStep;
 use std::time::{Duration, Instant};
@@ -90,6 +91,19 @@ impl OnDevice {
             kernel: self.function.name().to_owned(),
             remarks: remarks.concat(),
         })
+    }
+
+    /// What it needs.
+    pub(super) fn footprint(&self) -> Footprint {
+        let attributes = self.function.attributes();
+        Footprint {
+            name: self.function.name().to_owned(),
+            threads: self.shape.block.iter().product(),
+            registers: attributes.registers,
+            local_bytes: attributes.local_bytes,
+            shared_bytes: self.shape.shared_bytes + attributes.static_shared_bytes,
+            resident_ctas: self.resident,
+        }
     }
 
     fn can_run(&self) -> Result<(), Error> {

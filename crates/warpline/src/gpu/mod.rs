@@ -9,6 +9,7 @@
 //! |---|---|
 //! | [`ready`] | a plan on a device, and its launches |
 //! | `kernel` | one kernel on a device, ready to launch |
+//! | [`footprint`] | what a kernel needs, as the driver compiled it |
 //! | `code` | its code: from disk, or compiled, as a cubin or whole |
 //! | `cache` | each GPU once in a process, and each kernel once on it |
 //! | `disk` | cubins, from one process to the next |
@@ -27,6 +28,7 @@ mod cache;
 mod code;
 pub(crate) mod disk;
 pub mod flush;
+pub mod footprint;
 mod kernel;
 pub mod promises;
 pub mod ready;
@@ -37,5 +39,6 @@ pub(crate) use cache::{Gpu, held};
 pub use code::Origin;
 pub use disk::{FOLDER as CACHE_FOLDER, SWITCH as CACHE_SWITCH};
 pub use flush::Flush;
+pub use footprint::Footprint;
 pub use ready::{BuildTimes, Launches, LoadOptions, Ready};
 pub(crate) use session::run;

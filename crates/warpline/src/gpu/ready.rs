@@ -2,6 +2,7 @@
 
 use super::args::args;
 use super::code::Origin;
+use super::footprint::Footprint;
 use super::kernel::OnDevice;
 use crate::device::Device;
 use crate::error::Error;
@@ -120,6 +121,11 @@ impl Ready {
     /// Where the code of each kernel came from, in order.
     pub fn origins(&self) -> impl Iterator<Item = Origin> {
         self.steps.iter().map(|step| step.origin)
+    }
+
+    /// What each kernel needs, in order.
+    pub fn footprints(&self) -> impl Iterator<Item = Footprint> {
+        self.steps.iter().map(|step| step.kernel.footprint())
     }
 
     /// The driver's context on the device.

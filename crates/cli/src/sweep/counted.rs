@@ -1,0 +1,67 @@
+//! Points on the simulator: run, compared, and counted.
+
+use super::point::Point;
+use super::row::{Counted, Row, Trouble};
+use super::vary::Vary;
+use crate::progress::Bar;
+use warpline::{Device, Error, Outcome, RunOptions, run};
+
+/// Runs every point once and compares it with the reference.
+pub(crate) fn count(points: &[Point], vary: &[Vary], device: &Device, seed: u64) -> Vec<Row> {
+    let mut options = RunOptions::default();
+    options.seed = seed;
+    options.simulate = true;
+    let bar = Bar::new();
+    bar.count("runs", points.len());
+    let one = |point: &Point| {
+        let mut row = Row::new(point, vary);
+        if let Ok(work) = &point.work {
+            take(&mut row, run(work.as_ref(), device, &options));
+        }
+        bar.step();
+        row
+    };
+    points.iter().map(one).collect()
+}
+
+/// What was found at a point.
+fn take(row: &mut Row, found: Result<Outcome, Error>) {
+    match found {
+        Ok(outcome) if outcome.passed() => row.counted = Some(Counted::of(&outcome)),
+        Ok(outcome) => {
+            let (failed, all) = (outcome.failed(), outcome.elements());
+            let text = format!("{failed} of {all} elements are outside their bounds");
+            row.failure = Some(Trouble::wrong(&text));
+        }
+        Err(e @ Error::Fault(_)) => row.failure = Some(Trouble::wrong(&e)),
+        Err(e) => row.failure = Some(Trouble::refused(&e)),
+    }
+}
+
+impl Counted {
+    fn of(outcome: &Outcome) -> Self {
+        let mut all = Self {
+            ctas: 0,
+            instructions: 0,
+            global_bytes: 0,
+            bank_conflicts: 0,
+            shared_bytes: 0,
+        };
+        for kernel in &outcome.kernels {
+            all.shared_bytes = all.shared_bytes.max(kernel.shared_bytes);
+            let Some(stats) = &kernel.stats else { continue };
+            let bytes = &stats.bytes;
+            all.ctas += stats.ctas;
+            all.instructions += stats.roles.iter().map(|r| r.instructions).sum::<u64>();
+            all.global_bytes += bytes.global_load
+                + bytes.global_store
+                + bytes.global_atomic
+                + bytes.lane_copy
+                + bytes.bulk_load
+                + bytes.bulk_store;
+            let conflicts = stats.sites.iter().map(|s| s.traffic.bank_conflicts);
+            all.bank_conflicts += conflicts.sum::<u64>();
+        }
+        all
+    }
+}

@@ -1,0 +1,55 @@
+//! Tensors in files: what a run takes its inputs from, and what it leaves.
+//!
+//! A folder holds one file for each tensor, by its name: `NAME.bin`, the
+//! elements alone, little-endian and the last side fastest, or
+//! `NAME.safetensors`. Or one `.safetensors` file holds all of them.
+//!
+//! | where | what |
+//! |---|---|
+//! | `source` | the tensors of a folder or a file, by name |
+//! | `found` | one of them: where it lies, and whether it is the one asked for |
+//! | `safetensors` | files that say types and shapes |
+//!
+//! ```
+//! use warpline::data::{self, Source};
+//! use warpline::kernels::{AnyWork, Given, Place, registry};
+//! use warpline::{Device, RunOptions, run};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let device = Device::cpu();
+//! let work = registry()[1].default_work(Place::Cpu, &device.target())?;
+//! let folder = tempfile::tempdir()?;
+//! for tensor in work.inputs(7) {
+//!     let file = folder.path().join(format!("{}.bin", tensor.spec.name));
+//!     std::fs::write(file, &tensor.data)?;
+//! }
+//! let inputs = Source::open(folder.path())?.tensors(&data::specs(work.as_ref()))?;
+//! assert_eq!(inputs, work.inputs(7));
+//! let outcome = run(&Given::new(work, inputs), &device, &RunOptions::default())?;
+//! assert!(outcome.passed());
+//! # Ok(())
+//! # }
+//! ```
+
+mod found;
+mod safetensors;
+mod source;
+
+pub use safetensors::encode;
+pub use source::Source;
+
+use warpline_kernels::{AnyWork, TensorSpec};
+
+/// How the name of a file ends that says types and shapes.
+pub const SAFETENSORS: &str = "safetensors";
+/// How the name of a file ends that holds elements alone.
+pub const BIN: &str = "bin";
+
+/// The inputs of work, before they exist.
+pub fn specs(work: &dyn AnyWork) -> Vec<TensorSpec> {
+    match work.period() {
+        Some(period) => period.inputs,
+        // Those that a seed draws have the same names, types and shapes.
+        None => work.inputs(0).into_iter().map(|t| t.spec).collect(),
+    }
+}
