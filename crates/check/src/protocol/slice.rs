@@ -294,7 +294,10 @@ impl Slice {
     /// What a register that matters follows from.
     fn follow(&mut self, op: &Op, facts: &Facts) {
         if facts.defs.iter().any(|r| self.regs[r.index()]) {
-            for &(o, _) in &facts.reads {
+            // What is read from global memory may be anything, wherever it is.
+            let anything =
+                matches!(op, Op::Load(_)) && facts.touches.iter().all(|t| tile_of(t).is_none());
+            for &(o, _) in facts.reads.iter().filter(|_| !anything) {
                 self.need(o);
             }
             for t in &facts.touches {

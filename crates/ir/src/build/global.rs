@@ -76,6 +76,12 @@ impl<T: Element> Global<T> {
         Self::at(self.address(i))
     }
 
+    /// The elements from so many bytes on.
+    #[track_caller]
+    pub fn byte_offset(self, bytes: Reg<u32>) -> Self {
+        Self::at(self.addr + bytes.cast::<u64>())
+    }
+
     /// Reads one element.
     #[track_caller]
     pub fn load(self, i: impl Index) -> Reg<T::Reg> {

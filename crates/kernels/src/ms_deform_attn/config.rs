@@ -3,6 +3,7 @@
 use super::lanes::{BYTES, Lanes, Reads};
 use super::problem::{Class, Problem};
 use super::record::{Format, Shelf};
+use super::specialized;
 use crate::error::FamilyError;
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
@@ -14,6 +15,8 @@ use warpline_ir::Target;
 pub enum Form {
     /// Every warp works out its points, gathers and adds up
     Plain,
+    /// Some warps work out points, others gather them
+    Specialized,
 }
 
 /// The order in which queries are walked.
@@ -45,9 +48,18 @@ pub struct Choice {
     /// What the lanes of a query read at a time
     #[arg(long)]
     pub reads: Option<Reads>,
-    /// Warps that gather
+    /// Warps that gather; in the form specialized also those that work out points, by eights
     #[arg(long, value_name = "COUNT")]
     pub warps: Option<u32>,
+    /// Warps of eight that work out points, 1 to 4
+    #[arg(long, value_name = "COUNT")]
+    pub producers: Option<u32>,
+    /// Stages of the rings between those who work out points and those who gather
+    #[arg(long, value_name = "COUNT")]
+    pub stages: Option<u32>,
+    /// Bring points by copies, a ring ahead of those who work them out
+    #[arg(long, value_name = "BOOL")]
+    pub copied: Option<bool>,
     /// Levels, from the last on, that are kept in shared memory
     #[arg(long, value_name = "COUNT")]
     pub held: Option<u32>,
@@ -87,8 +99,16 @@ pub struct Config {
     pub form: Form,
     /// What the lanes of a query read at a time.
     pub reads: Reads,
-    /// Warps that gather.
+    /// Warps that gather, or also work out points.
     pub warps: u32,
+    /// Of eight of these, those that work out points.
+    pub producers: u32,
+    /// Stages of the rings between those who work out points and those who gather.
+    pub stages: u32,
+    /// Do copies bring the points?
+    pub copied: bool,
+    /// Registers of those who work out points and of those who gather, where they are moved.
+    pub registers: Option<[u32; 2]>,
     /// Levels, from the last on, that are kept in shared memory.
     pub held: u32,
     /// Pixels that these may have, with room for those of the last copy; 0 where none is kept.
@@ -113,6 +133,8 @@ pub struct Config {
     pub ctas: u32,
 }
 
+/// Registers of a thread that works out points for others.
+const PRODUCER_REGISTERS: u32 = 72;
 /// Bytes that barriers may take.
 const BARRIERS: u64 = 128;
 /// Columns of a strip.
@@ -125,14 +147,17 @@ impl Config {
     pub(super) fn shared_bytes(&self, class: &Class, heads: u32) -> u64 {
         let lanes = Lanes::new(class, self.reads, heads);
         let held = u64::from(self.held_pixels) * u64::from(lanes.heads * class.pixel_bytes());
-        let shelf = match self.handed {
-            Handed::Shuffles => 0,
-            Handed::Shared => {
-                let rows = lanes.items() * self.warps;
-                self.shelf(class, &lanes, rows).words()
+        let stage = match self.form {
+            Form::Plain => 0,
+            Form::Specialized => {
+                let given = match self.copied {
+                    true => specialized::given_bytes(class, &lanes, self.round(&lanes)),
+                    false => 0,
+                };
+                self.shelf(class, &lanes).words() * 4 + given
             }
         };
-        held + u64::from(shelf) * 4 + BARRIERS
+        held + u64::from(self.stages) * u64::from(stage) + BARRIERS
     }
 
     /// How records look.
@@ -143,14 +168,30 @@ impl Config {
         }
     }
 
-    /// Records of so many queries and heads in shared memory.
-    pub(super) fn shelf(&self, class: &Class, lanes: &Lanes, rows: u32) -> Shelf {
+    /// The records of a round in shared memory.
+    pub(super) fn shelf(&self, class: &Class, lanes: &Lanes) -> Shelf {
+        let rows = self.gathering() * lanes.items();
         Shelf::new(self.format(class, lanes), class, lanes, rows)
+    }
+
+    /// Warps that work out points for others.
+    pub(super) fn producing(&self) -> u32 {
+        self.warps / 8 * self.producers
+    }
+
+    /// Warps that gather.
+    pub(super) fn gathering(&self) -> u32 {
+        self.warps - self.producing()
+    }
+
+    /// Warps that copy.
+    fn copying(&self) -> u32 {
+        u32::from(self.held > 0) + u32::from(self.copied)
     }
 
     /// Queries that a CTA works on at a time.
     pub(super) fn round(&self, lanes: &Lanes) -> u32 {
-        self.warps * lanes.queries()
+        self.gathering() * lanes.queries()
     }
 
     /// Registers that a gathering thread may need: what is in flight, the
@@ -170,6 +211,67 @@ impl Config {
         (quarter / registers * 4).clamp(4, 32)
     }
 
+    /// What the caller says of who works out points, or why it cannot be.
+    fn lines(&mut self, choice: &Choice) -> Result<(), FamilyError> {
+        let refuse = |text: String| Err(FamilyError::Config(text));
+        if self.form == Form::Plain {
+            let others = [
+                ("producers", choice.producers.is_some()),
+                ("stages", choice.stages.is_some()),
+                ("copied", choice.copied.is_some()),
+            ];
+            if let Some((name, _)) = others.into_iter().find(|(_, given)| *given) {
+                return refuse(format!(
+                    "--{name} is of the form specialized, and the form is plain"
+                ));
+            }
+            if self.handed == Handed::Shared {
+                return refuse(
+                    "--handed shared: in the form plain a warp hands its points by shuffles".into(),
+                );
+            }
+            return Ok(());
+        }
+        if self.prefetch {
+            return refuse(
+                "--prefetch is of the form plain; in the form specialized --copied brings points ahead".into(),
+            );
+        }
+        self.warps = choice.warps.unwrap_or(16);
+        self.producers = choice.producers.unwrap_or(2);
+        self.stages = choice.stages.unwrap_or(3);
+        if !(1..=4).contains(&self.producers) {
+            return refuse(format!(
+                "--producers is 1 to 4 of eight warps, not {}",
+                self.producers
+            ));
+        }
+        if !(2..=4).contains(&self.stages) {
+            return refuse(format!("--stages is 2 to 4, not {}", self.stages));
+        }
+        if !matches!(self.warps, 8 | 16 | 24) {
+            return refuse(format!(
+                "--warps is 8, 16 or 24 in the form specialized, not {}",
+                self.warps
+            ));
+        }
+        Ok(())
+    }
+
+    /// Registers that producers leave to those who gather, where both are whole warpgroups.
+    fn moved(&self, target: &Target) -> Option<[u32; 2]> {
+        let (producing, gathering) = (self.producing(), self.gathering());
+        if !producing.is_multiple_of(4) || !gathering.is_multiple_of(4) {
+            return None;
+        }
+        let all = producing + gathering + self.copying();
+        // Registers are given to whole groups of four warps.
+        let enter = target.registers / 32 / all.next_multiple_of(4) / 8 * 8;
+        let kept = PRODUCER_REGISTERS.min(enter);
+        let gathered = enter + (enter - kept) * producing / gathering;
+        Some([kept, (gathered / 8 * 8).min(248)])
+    }
+
     /// The config with the caller's choices in it, or why there is none.
     pub(super) fn new(p: &Problem, choice: &Choice, target: &Target) -> Result<Self, FamilyError> {
         fn refuse<T>(text: String) -> Result<T, FamilyError> {
@@ -182,18 +284,26 @@ impl Config {
             _ => Reads::Pair,
         });
         let lanes = Lanes::new(&class, reads, p.heads);
+        let form = choice.form.unwrap_or(Form::Plain);
         // Pixels of records have 16 bits each where two share one.
         let can_pair = lanes.can_pair(&class) && p.spatial() <= 1 << 16;
         let mut config = Self {
-            form: choice.form.unwrap_or(Form::Plain),
+            form,
             reads,
             warps: 0,
+            producers: 0,
+            stages: 0,
+            copied: false,
+            registers: None,
             held: 0,
             held_pixels: 0,
             ahead: choice.ahead.unwrap_or(4 / lanes.corners() * 2),
             sums: choice.sums.unwrap_or(8 / lanes.corners()),
             paired: choice.paired.unwrap_or(can_pair),
-            handed: choice.handed.unwrap_or(Handed::Shuffles),
+            handed: choice.handed.unwrap_or(match form {
+                Form::Plain => Handed::Shuffles,
+                Form::Specialized => Handed::Shared,
+            }),
             prefetch: choice.prefetch.unwrap_or(false),
             order: choice.order.unwrap_or(Order::Rows),
             strip: choice.strip.unwrap_or(STRIP),
@@ -225,6 +335,7 @@ impl Config {
                 p.num_query
             ));
         }
+        config.lines(choice)?;
         let have = u64::from(target.shared_bytes);
         let fits = |c: &Self| c.shared_bytes(&class, p.heads) <= have;
         let keep = |held: u32| Self {
@@ -256,14 +367,34 @@ impl Config {
                 .find(|c| c.shared_bytes(&class, p.heads) <= have * 3 / 4)
                 .unwrap_or(config),
         };
-        config.warps = match choice.warps {
-            Some(n) => {
-                within("warps", n, 31)?;
-                n
+        if form == Form::Plain {
+            config.warps = match choice.warps {
+                Some(n) => {
+                    within("warps", n, 31)?;
+                    n
+                }
+                // One more brings what is kept.
+                None => config.most_warps(&class, &lanes, target) - u32::from(config.held > 0),
+            };
+        } else {
+            let can_copy = config.order == Order::Rows
+                && specialized::can_copy(p, &lanes, config.round(&lanes));
+            config.copied = choice.copied.unwrap_or(can_copy);
+            if config.copied && !can_copy {
+                return refuse(format!(
+                    "--copied true: copies bring points in rows of 16 bytes each, at most 256 numbers wide, of queries that follow each other; not {} points of {} heads in {}, of {} queries, in order {}",
+                    class.all_points(),
+                    lanes.heads,
+                    class.point.dtype(),
+                    config.round(&lanes),
+                    match config.order {
+                        Order::Rows => "rows",
+                        Order::Strips => "strips",
+                    }
+                ));
             }
-            // One more brings what is kept.
-            None => config.most_warps(&class, &lanes, target) - u32::from(config.held > 0),
-        };
+            config.registers = config.moved(target);
+        }
         if !fits(&config) {
             return refuse(format!(
                 "{} levels that are kept need {} bytes of shared memory; {} has {have}",
@@ -276,7 +407,7 @@ impl Config {
         config.parts = match choice.parts {
             Some(0) => return refuse("--parts is at least 1, not 0".into()),
             Some(n) => n.min(p.num_query.max(1)),
-            None => parts(p, &lanes, config.warps, groups, target),
+            None => parts(p, config.round(&lanes), groups, target),
         };
         let items = groups * u64::from(config.parts);
         if items >= 1 << 31 {
@@ -308,10 +439,9 @@ pub(super) fn groups(p: &Problem, lanes: &Lanes) -> u64 {
 }
 
 /// Into how many parts queries are divided, so that waves are full.
-fn parts(p: &Problem, lanes: &Lanes, warps: u32, groups: u64, target: &Target) -> u32 {
+fn parts(p: &Problem, round: u32, groups: u64, target: &Target) -> u32 {
     let sms = u64::from(target.sms);
     // A part has at least a few rounds of all warps.
-    let round = warps * lanes.queries();
     let most = p.num_query.div_ceil(4 * round).clamp(1, 64);
     let idle = |parts: u32| {
         let items = (groups * u64::from(parts)).max(1);

@@ -1,6 +1,6 @@
 //! Weighed sums of what lies around points.
 
-use super::lanes::Lanes;
+use super::lanes::{BYTES, Lanes};
 use super::line::Line;
 use super::record::Spot;
 use super::texel::{Number, Texel, Words};
@@ -36,7 +36,7 @@ impl Seat {
 
     /// The step of the walk that is the lane's, of those of its warp.
     #[track_caller]
-    pub(super) fn step(&self, lanes: &Lanes, first: Reg<u32>) -> Reg<u32> {
+    fn step(&self, lanes: &Lanes, first: Reg<u32>) -> Reg<u32> {
         match lanes.heads {
             1 => first + self.item,
             n => first + (self.item >> n.trailing_zeros()),
@@ -54,7 +54,7 @@ impl Seat {
 
     /// The lane's head.
     #[track_caller]
-    pub(super) fn head(&self, lanes: &Lanes, item: Item) -> Reg<u32> {
+    fn head(&self, lanes: &Lanes, item: Item) -> Reg<u32> {
         match lanes.heads {
             1 => item.head,
             _ => item.head + self.head_within(lanes),
@@ -81,12 +81,27 @@ pub(super) struct Whose {
     pub(super) there: Reg<bool>,
 }
 
+impl Whose {
+    /// The lane's, of those of its warp that start at a step of the walk.
+    #[track_caller]
+    pub(super) fn new<E: Texel, N: Number>(
+        line: &Line<E, N>,
+        seat: Seat,
+        item: Item,
+        first: Reg<u32>,
+    ) -> Self {
+        let (query, there) = line.query(seat.step(&line.lanes, first));
+        let number = line.number(item, query, seat.head(&line.lanes, item));
+        Self { number, there }
+    }
+}
+
 /// Where a corner of the points of a level is read, from a pixel's place on.
 #[derive(Clone, Copy)]
 enum Corner<E> {
-    /// In all values: elements.
+    /// In all values.
     Far(Global<E>),
-    /// In those that are kept: bytes, so many further.
+    /// In those that are kept, so many bytes further.
     Near(TileRef<E>, Reg<u32>),
 }
 
@@ -95,7 +110,7 @@ pub(super) struct Gather<'a, E, N> {
     line: &'a Line<E, N>,
     seat: Seat,
     item: Item,
-    /// What the lane reads of a pixel: its first element.
+    /// What the lane reads of a pixel: its first byte.
     inside: Reg<u32>,
     /// The corners of a point, by level. That they are apart is the same for
     /// all lanes, and costs nothing where a point is read.
@@ -143,7 +158,7 @@ impl<'a, E: Texel, N: Number> Gather<'a, E, N> {
             line,
             seat,
             item,
-            inside: seat.head_within(lanes) * class.channels + chunk * (4 * E::CHANNELS),
+            inside: seat.head_within(lanes) * class.pixel_bytes() + chunk * BYTES,
             levels: (0..class.levels).map(level).collect(),
         }
     }
@@ -151,20 +166,18 @@ impl<'a, E: Texel, N: Number> Gather<'a, E, N> {
     /// Asks for the corners of a point, what a lane has of them.
     #[track_caller]
     fn fetch(&self, level: u32, spot: Spot) -> Vec<(Words<E>, E::Weight)> {
-        let (class, lanes) = (&self.line.class, &self.line.lanes);
-        let near = || {
-            let size = E::DTYPE.bytes() as u32;
-            (spot.pixel).mad(lanes.heads * class.pixel_bytes(), self.inside * size)
-        };
-        let far = || (spot.pixel).mad(self.line.heads * class.channels, self.inside);
         let corners = &self.levels[level as usize];
-        let at = match corners[0] {
-            Corner::Near(..) => near(),
-            Corner::Far(_) => far(),
+        let heads = match corners[0] {
+            Corner::Near(..) => self.line.lanes.heads.reg(),
+            Corner::Far(_) => self.line.heads,
         };
+        let pitch = heads * self.line.class.pixel_bytes();
+        let at = spot.pixel.mad(pitch, self.inside);
         let read = |corner: &Corner<E>| match *corner {
             Corner::Near(tile, more) => tile.load_byte(at + more),
-            Corner::Far(value) => value.load_cached(at, LoadCache::READ_ONLY),
+            Corner::Far(value) => value
+                .byte_offset(at)
+                .load_cached(0u32, LoadCache::READ_ONLY),
         };
         let words: Vec<Words<E>> = corners.iter().map(read).collect();
         words.into_iter().zip(E::take(&spot.weights)).collect()
@@ -175,7 +188,7 @@ impl<'a, E: Texel, N: Number> Gather<'a, E, N> {
     pub(super) fn query(&self, whose: Whose, record: impl Fn(u32) -> Vec<Spot>) {
         let (class, config) = (&self.line.class, &self.line.config);
         let (all, ahead) = (class.all_points(), config.ahead);
-        let mut sums = vec![0.0f32.reg(); 4 * E::CHANNELS as usize];
+        let mut sums = Vec::new();
         let mut spots = VecDeque::new();
         let mut flying = VecDeque::new();
         let mut some: Vec<(Words<E>, E::Weight)> = Vec::new();

@@ -13,7 +13,7 @@
 //! | `points` | points as they are given, and as they are worked out |
 //! | `record` | what is handed on of a point, and how |
 //! | `gather` | weighed sums of what lies around points |
-//! | `plain` | the forms |
+//! | `plain`, `specialized` | the forms |
 //! | `reference` | points that are drawn; float64 |
 //! | `op` | the op: from a call to a problem |
 //! | `suite` | what it is measured at |
@@ -31,6 +31,7 @@ mod points;
 pub mod problem;
 mod record;
 mod reference;
+mod specialized;
 mod stored;
 mod suite;
 mod table;
@@ -217,6 +218,7 @@ fn kernel<E: Texel, N: Number>(
         let line = Line::<E, N>::declare(k, class, c, lanes);
         match c.form {
             Form::Plain => plain::roles(k, &line),
+            Form::Specialized => specialized::roles(k, &line),
         }
     })
 }
@@ -252,5 +254,6 @@ fn args(p: &Problem, c: &Config, lanes: &Lanes) -> Vec<PlanArg> {
         args.push(divisor(lanes.slices));
     }
     args.extend(Walk::args(p, c));
+    args.extend(specialized::args(p, c, lanes));
     args
 }

@@ -80,20 +80,6 @@ impl<'a, E: Texel, N: Number> Own<'a, E, N> {
         }
     }
 
-    /// Where in its row a lane's record of that number is, and whether there
-    /// are so many, where that is not sure.
-    #[track_caller]
-    pub(super) fn place(&self, i: u32) -> (Reg<u32>, Option<Reg<bool>>) {
-        let (class, lanes) = (&self.line.class, &self.line.lanes);
-        let each = lanes.per_lane(class) / self.line.format().points;
-        if lanes.is_dense(class) {
-            return (self.within * each + i, None);
-        }
-        let point = self.within + i * lanes.group();
-        let whole = each * lanes.group() == class.all_points();
-        (point, (!whole).then(|| point.lt(class.all_points())))
-    }
-
     /// Does a lane read its points as whole words?
     fn packed(&self) -> bool {
         let (class, lanes) = (&self.line.class, &self.line.lanes);

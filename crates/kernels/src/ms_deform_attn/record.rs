@@ -60,12 +60,12 @@ impl Format {
 /// Records that the lanes of a warp have, for all of a query and side to know.
 pub(super) struct Lent {
     format: Format,
-    class: Class,
-    lanes: Lanes,
     /// The first lane of a query and side.
     first: Reg<u32>,
     /// Those that a lane has.
     all: Vec<Vec<Reg<u32>>>,
+    /// Who has a record, and which of its own that is.
+    owners: Vec<(u32, u32)>,
 }
 
 impl Lent {
@@ -80,11 +80,20 @@ impl Lent {
         side: Option<Reg<u32>>,
         made: Vec<Vec<Vec<Reg<u32>>>>,
     ) -> Self {
-        let start = lane_id() & !(lanes.group() - 1);
-        let (first, all) = match side {
+        let each = made.len() as u32;
+        let owner = |record: u32| {
+            let (by, i) = lanes.worker(class, record * format.points);
+            let i = i / format.points;
+            match by < lanes.pixel || lanes.sides == 1 {
+                true => (by, i),
+                // What came from the other side is behind what did not.
+                false => (by - lanes.pixel, each + i),
+            }
+        };
+        let all = match side {
             None => {
                 let only = |mut sides: Vec<_>| sides.swap_remove(0);
-                (start, made.into_iter().map(only).collect())
+                made.into_iter().map(only).collect()
             }
             Some(side) => {
                 let left = side.eq(0);
@@ -102,31 +111,62 @@ impl Lent {
                     others.push(of_right);
                 }
                 own.extend(others);
-                (start + side * lanes.pixel, own)
+                own
             }
         };
         Self {
             format,
-            class: *class,
-            lanes: *lanes,
-            first,
+            first: Self::first(lanes, side),
             all,
+            owners: (0..class.all_points() / format.points).map(owner).collect(),
+        }
+    }
+
+    /// The first lane of a query and side.
+    #[track_caller]
+    fn first(lanes: &Lanes, side: Option<Reg<u32>>) -> Reg<u32> {
+        let start = lane_id() & !(lanes.group() - 1);
+        match side {
+            None => start,
+            Some(side) => start + side * lanes.pixel,
+        }
+    }
+
+    /// Of records on a shelf, of which each lane takes some.
+    #[track_caller]
+    pub(super) fn taken(
+        shelf: &Shelf,
+        lanes: &Lanes,
+        from: TileRef<u32>,
+        row: Reg<u32>,
+        side: Option<Reg<u32>>,
+    ) -> Self {
+        let each = shelf.records.div_ceil(lanes.pixel);
+        let own = (lane_id() & (lanes.pixel - 1)) * each;
+        // Behind the last record of a row is room for one more at least.
+        let take = |i: u32| shelf.words_of(from, row, side, own.min(shelf.records - 1), i);
+        let spare = shelf.records.is_multiple_of(each);
+        let all = (0..each).map(|i| match spare || i == 0 {
+            true => take(i),
+            false => {
+                let record = (own + i).min(shelf.records - 1);
+                shelf.words_of(from, row, side, record, 0)
+            }
+        });
+        Self {
+            format: shelf.format,
+            first: Self::first(lanes, side),
+            all: all.collect(),
+            owners: (0..shelf.records).map(|r| (r / each, r % each)).collect(),
         }
     }
 
     /// The points of the record that starts with a point.
     #[track_caller]
     pub(super) fn of(&self, point: u32) -> Vec<Spot> {
-        let (by, i) = self.lanes.worker(&self.class, point);
-        let record = i / self.format.points;
-        let each = self.lanes.per_lane(&self.class) / self.format.points;
-        let (lane, record) = match by < self.lanes.pixel || self.lanes.sides == 1 {
-            true => (by, record),
-            // What came from the other side is behind what did not.
-            false => (by - self.lanes.pixel, each + record),
-        };
+        let (lane, i) = self.owners[(point / self.format.points) as usize];
         let lane = self.first + lane;
-        let words = self.all[record as usize].iter();
+        let words = self.all[i as usize].iter();
         let words: Vec<_> = words.map(|&word| shuffle_from(word, lane)).collect();
         self.format.unpack(&words)
     }
@@ -152,6 +192,16 @@ impl Shelf {
             rows,
             records: class.all_points().div_ceil(format.points),
         }
+    }
+
+    /// Records of a query and head, and side.
+    pub(super) fn records(&self) -> u32 {
+        self.records
+    }
+
+    /// Queries and heads.
+    pub(super) fn rows(&self) -> u32 {
+        self.rows
     }
 
     /// The vectors that a record is cut into: the first word of each, and how many.
@@ -226,10 +276,25 @@ impl Shelf {
         side: Option<Reg<u32>>,
         record: u32,
     ) -> Vec<Spot> {
+        let words = self.words_of(from, row, side, 0u32.reg(), record);
+        self.format.unpack(&words)
+    }
+
+    /// The words of a record: so many behind that of a number.
+    #[track_caller]
+    fn words_of(
+        &self,
+        from: TileRef<u32>,
+        row: Reg<u32>,
+        side: Option<Reg<u32>>,
+        first: Reg<u32>,
+        record: u32,
+    ) -> Vec<Reg<u32>> {
         let mut found = Vec::new();
         self.each(row, |_, plane, at, wide| {
-            let first = plane + record * self.sides * wide;
-            let from = from.slice(0..1, first..from.cols());
+            let start = plane + record * self.sides * wide;
+            let from = from.slice(0..1, start..from.cols());
+            let at = at + first * (self.sides * wide);
             let at = match side {
                 None => at,
                 Some(side) => at + side * wide,
@@ -240,6 +305,6 @@ impl Shelf {
                 _ => found.extend(from.load_as::<u32, 4>(0u32, at)),
             }
         });
-        self.format.unpack(&found)
+        found
     }
 }

@@ -1,6 +1,6 @@
 //! The test table: small problems that reach every path.
 
-use super::config::{Choice, Handed, Order};
+use super::config::{Choice, Form, Handed, Order};
 use super::lanes::Reads;
 use super::problem::{Layout, Locations, Problem};
 use crate::family::Case;
@@ -94,24 +94,54 @@ pub(super) fn cases() -> Vec<Case<Problem, Choice>> {
     ];
     add(Problem::new(1, 11, 2, 3, &eight), small(1));
     // How points come to those who gather; walks.
-    for (heads, handed, paired, prefetch) in [
-        (1, Handed::Shared, true, false),
-        (2, Handed::Shared, false, true),
-        (1, Handed::Shuffles, false, true),
-    ] {
+    for (heads, paired, prefetch) in [(1, false, true), (2, true, true), (1, false, false)] {
         let choice = Choice {
-            handed: Some(handed),
             paired: Some(paired),
             prefetch: Some(prefetch),
             ..small(2)
         };
         add(Problem::new(2, 21, heads, 8, &[[9, 7], [5, 4]]), choice);
     }
-    let odd = Choice {
-        handed: Some(Handed::Shared),
-        ..small(1)
+    let roles = |warps: u32, producers: u32, stages: u32| Choice {
+        form: Some(Form::Specialized),
+        producers: Some(producers),
+        stages: Some(stages),
+        ..small(warps)
     };
-    add(Problem::new(1, 9, 1, 3, &levels), odd);
+    for (i, producers) in [1, 2, 3, 4].into_iter().enumerate() {
+        let (heads, queries) = [(1, 129), (2, 0), (2, 33), (1, 1)][i];
+        let problem = Problem {
+            layout: [Layout::Halo, Layout::Standard][i % 2],
+            ..Problem::new(2, queries, heads, 8, &levels)
+        };
+        let choice = Choice {
+            handed: Some([Handed::Shared, Handed::Shuffles][i / 2]),
+            held: Some([1, 0, 2, 0][i]),
+            ..roles([8, 8, 16, 24][i], producers, 2 + i as u32 % 3)
+        };
+        add(problem, choice);
+    }
+    for (i, (points, dtype, copied)) in [
+        (3, Float::F16, false),
+        (16, Float::F32, true),
+        (5, Float::Bf16, false),
+        (4, Float::F16, false),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let problem = Problem {
+            dtype,
+            channels: [32, 24, 128, 32][i],
+            ..Problem::new(1, 45, [1, 1, 2, 8][i], points, &levels)
+        };
+        let choice = Choice {
+            copied: Some(copied),
+            handed: Some([Handed::Shuffles, Handed::Shared][i % 2]),
+            ..roles(8, 2, 2)
+        };
+        add(problem, choice);
+    }
     for (layout, queries, strip) in [
         (Layout::Standard, 84, 4),
         (Layout::Halo, 150, 8),

@@ -21,8 +21,8 @@ pub(super) trait Texel: Element {
     fn hand(weights: &[Reg<f32>]) -> Vec<Reg<u32>>;
     /// And as they were handed.
     fn take(words: &[Reg<u32>]) -> Vec<Self::Weight>;
-    /// Adds weighed words of some corners.
-    fn add(sums: &mut [Reg<f32>], corners: &[(Words<Self>, Self::Weight)]);
+    /// Adds weighed words of some corners to sums of all channels, or none yet.
+    fn add(sums: &mut Vec<Reg<f32>>, corners: &[(Words<Self>, Self::Weight)]);
     /// Writes an even number of channels, rounded.
     fn store(to: Global<Self>, at: Reg<u32>, channels: &[Reg<f32>]);
 }
@@ -47,7 +47,7 @@ impl Texel for f16 {
 
     /// The corners of a few points are summed in f16, and these sums in f32.
     #[track_caller]
-    fn add(sums: &mut [Reg<f32>], corners: &[(Words<f16>, Reg<F16x2>)]) {
+    fn add(sums: &mut Vec<Reg<f32>>, corners: &[(Words<f16>, Reg<F16x2>)]) {
         let Some(((first, weight), rest)) = corners.split_first() else {
             return;
         };
@@ -57,11 +57,11 @@ impl Texel for f16 {
                 *sum = word.fma(*weight, *sum);
             }
         }
-        for (pair, some) in sums.chunks_mut(2).zip(some) {
-            for (sum, x) in pair.iter_mut().zip(some.widen()) {
-                *sum = *sum + x;
-            }
-        }
+        let some = some.into_iter().flat_map(|pair| pair.widen());
+        *sums = match sums.is_empty() {
+            true => some.collect(),
+            false => sums.iter().zip(some).map(|(sum, x)| *sum + x).collect(),
+        };
     }
 
     #[track_caller]
@@ -89,13 +89,9 @@ impl Texel for bf16 {
     }
 
     #[track_caller]
-    fn add(sums: &mut [Reg<f32>], corners: &[(Words<bf16>, Reg<f32>)]) {
+    fn add(sums: &mut Vec<Reg<f32>>, corners: &[(Words<bf16>, Reg<f32>)]) {
         for (words, weight) in corners {
-            for (word, pair) in words.iter().zip(sums.chunks_mut(2)) {
-                for (sum, x) in pair.iter_mut().zip(word.widen()) {
-                    *sum = x.fma(*weight, *sum);
-                }
-            }
+            add(sums, words.iter().flat_map(|word| word.widen()), *weight);
         }
     }
 
@@ -124,11 +120,9 @@ impl Texel for f32 {
     }
 
     #[track_caller]
-    fn add(sums: &mut [Reg<f32>], corners: &[(Words<f32>, Reg<f32>)]) {
+    fn add(sums: &mut Vec<Reg<f32>>, corners: &[(Words<f32>, Reg<f32>)]) {
         for (words, weight) in corners {
-            for (word, sum) in words.iter().zip(sums.iter_mut()) {
-                *sum = word.fma(*weight, *sum);
-            }
+            add(sums, words.iter().copied(), *weight);
         }
     }
 
@@ -137,6 +131,18 @@ impl Texel for f32 {
         let words: Vec<_> = channels.iter().map(|x| x.bitcast()).collect();
         store_words(to, at, &words);
     }
+}
+
+/// Adds weighed channels to sums of all, or none yet.
+#[track_caller]
+fn add(sums: &mut Vec<Reg<f32>>, channels: impl Iterator<Item = Reg<f32>>, weight: Reg<f32>) {
+    *sums = match sums.is_empty() {
+        true => channels.map(|x| x * weight).collect(),
+        false => {
+            let both = sums.iter().zip(channels);
+            both.map(|(sum, x)| x.fma(weight, *sum)).collect()
+        }
+    };
 }
 
 #[track_caller]
@@ -157,6 +163,30 @@ pub(super) trait Number: Element {
     fn one(from: Global<Self>, at: Reg<u32>) -> Reg<f32>;
     /// Those of a word.
     fn of_word(word: Reg<u32>) -> Vec<Reg<f32>>;
+    /// One element of a tile.
+    fn near(from: TileRef<Self>, row: Reg<u32>, col: Reg<u32>) -> Reg<f32>;
+
+    /// `count` elements of a row of a tile, whose first one is a multiple of them.
+    #[track_caller]
+    fn some_near(from: TileRef<Self>, row: Reg<u32>, col: Reg<u32>, count: u32) -> Vec<Reg<f32>> {
+        let words: Vec<Reg<u32>> = match count / Self::PER_WORD {
+            0 => return vec![Self::near(from, row, col)],
+            1 => from.load_as::<u32, 1>(row, col).into(),
+            2 => from.load_as::<u32, 2>(row, col).into(),
+            _ => from.load_as::<u32, 4>(row, col).into(),
+        };
+        words.into_iter().flat_map(Self::of_word).collect()
+    }
+
+    /// `count` elements, whose first one is a multiple of them.
+    #[track_caller]
+    fn some(from: Global<Self>, first: Reg<u32>, count: u32) -> Vec<Reg<f32>> {
+        if count < Self::PER_WORD {
+            return vec![Self::one(from, first)];
+        }
+        let words = Self::words(from, first, count).into_iter();
+        words.flat_map(Self::of_word).collect()
+    }
 
     /// The words of `count` elements, a multiple of those of a word, whose
     /// first one is a multiple of the largest power of two in `count`.
@@ -190,6 +220,10 @@ macro_rules! half_number {
                 x.cast()
             }
             #[track_caller]
+            fn near(from: TileRef<$t>, row: Reg<u32>, col: Reg<u32>) -> Reg<f32> {
+                from.load(row, col).cast()
+            }
+            #[track_caller]
             fn of_word(word: Reg<u32>) -> Vec<Reg<f32>> { word.bitcast::<$pair>().widen().into() }
         }
     )*};
@@ -205,6 +239,10 @@ impl Number for f32 {
     fn one(from: Global<f32>, at: Reg<u32>) -> Reg<f32> {
         let [x] = from.load_cached(at, ONCE);
         x
+    }
+    #[track_caller]
+    fn near(from: TileRef<f32>, row: Reg<u32>, col: Reg<u32>) -> Reg<f32> {
+        from.load(row, col)
     }
     #[track_caller]
     fn of_word(word: Reg<u32>) -> Vec<Reg<f32>> {
