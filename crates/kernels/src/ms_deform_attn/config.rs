@@ -154,7 +154,8 @@ impl Config {
                     true => specialized::given_bytes(class, &lanes, self.round(&lanes)),
                     false => 0,
                 };
-                self.shelf(class, &lanes).words() * 4 + given
+                let shelf = self.shelf(class, &lanes);
+                (shelf.words() + shelf.rows()) * 4 + given
             }
         };
         held + u64::from(self.stages) * u64::from(stage) + BARRIERS

@@ -90,11 +90,41 @@ impl Whose {
         item: Item,
         first: Reg<u32>,
     ) -> Self {
-        let (query, there) = line.query(seat.step(&line.lanes, first));
-        let number = line.number(item, query, seat.head(&line.lanes, item));
+        let step = seat.step(&line.lanes, first);
+        Self::at(line, item, step, seat.head(&line.lanes, item))
+    }
+
+    /// Those of a step of the walk and a head.
+    #[track_caller]
+    pub(super) fn at<E: Texel, N: Number>(
+        line: &Line<E, N>,
+        item: Item,
+        step: Reg<u32>,
+        head: Reg<u32>,
+    ) -> Self {
+        let (query, there) = line.query(step);
+        let number = line.number(item, query, head);
         Self { number, there }
     }
+
+    /// As one number: that of a query and head, or none.
+    #[track_caller]
+    pub(super) fn word(self) -> Reg<u32> {
+        select(self.there, self.number, NOBODY)
+    }
+
+    /// What a word says.
+    #[track_caller]
+    pub(super) fn of_word(number: Reg<u32>) -> Self {
+        Self {
+            number,
+            there: number.ne(NOBODY),
+        }
+    }
 }
+
+/// The number of no query.
+const NOBODY: u32 = u32::MAX;
 
 /// Where a corner of the points of a level is read, from a pixel's place on.
 #[derive(Clone, Copy)]

@@ -19,6 +19,8 @@ use crate::plan::{Buffer, PlanArg};
 use warpline_ir::build::*;
 use warpline_ir::{Swizzle, TensorMapDecl};
 
+/// The records of a round, and the number of the query and head of each row.
+type Records = Ring<(Tile<u32>, Tile<u32>)>;
 /// Places and weights of the points of a round, as they were given.
 type Given<N> = Ring<(Tile<N>, Tile<N>)>;
 
@@ -87,7 +89,12 @@ pub(super) fn roles<E: Texel, N: Number>(k: Builder, line: &Line<E, N>) {
     });
     let shelf = c.shelf(class, lanes);
     let ring = k
-        .ring("records", c.stages, |s| s.vector::<u32>(shelf.words()))
+        .ring("records", c.stages, |s| {
+            (
+                s.vector::<u32>(shelf.words()),
+                s.vector::<u32>(shelf.rows()),
+            )
+        })
         .by_threads();
     let [producing, gathering] = match c.registers {
         Some(counts) => counts.map(Some),
@@ -139,6 +146,8 @@ struct Producer<'a, E, N> {
     /// there is such a record, where that is not sure, and the level of its
     /// points, where they lie in one.
     columns: Vec<(Reg<u32>, Option<Reg<bool>>, Option<Level>)>,
+    /// Columns of a row of threads.
+    wide: u32,
     /// Its first row.
     row: Reg<u32>,
     /// Rows of all threads at a time.
@@ -168,13 +177,14 @@ impl<'a, E: Texel, N: Number> Producer<'a, E, N> {
                 .step_by(wide as usize)
                 .map(column)
                 .collect(),
+            wide,
             row: thread >> wide.trailing_zeros(),
             rows: role_threads() / wide,
         }
     }
 
     /// Works out the points of every round.
-    fn work(&self, given: Option<Given<N>>, out: Ring<Tile<u32>>) {
+    fn work(&self, given: Option<Given<N>>, out: Records) {
         let line = self.line;
         line.each(|item| {
             let round = line.config.round(&line.lanes);
@@ -183,10 +193,12 @@ impl<'a, E: Texel, N: Number> Producer<'a, E, N> {
                 let tiles = from.as_ref().map(|slot| slot.tiles());
                 let first = item.first + i * round;
                 let slot = out.acquire();
+                let (to, names) = slot.tiles();
+                let numbers = self.number(item, first, names);
                 let starts: Vec<u32> = (0..self.shelf.rows()).step_by(self.rows as usize).collect();
                 // Some are asked for before the first of them is worked out.
                 for some in starts.chunks(TOGETHER) {
-                    self.some(item, tiles, first, some, slot.tiles());
+                    self.some(tiles, &numbers, some, to);
                 }
                 slot.commit();
                 if let Some(from) = from {
@@ -196,12 +208,33 @@ impl<'a, E: Texel, N: Number> Producer<'a, E, N> {
         });
     }
 
+    /// Works out whose rows a warp has, each lane some of them, and puts that too.
+    fn number(&self, item: Item, first: Reg<u32>, to: TileRef<u32>) -> Vec<Reg<u32>> {
+        let (line, all) = (self.line, self.shelf.rows());
+        let heads = line.lanes.heads;
+        // Rows of a warp at a time, and of all.
+        let at_once = 32 / self.wide;
+        let count = all.div_ceil(self.rows) * at_once;
+        let some = |from: u32| {
+            let i = lane_id() + from;
+            let (pass, within) = (i >> at_once.trailing_zeros(), i & (at_once - 1));
+            let row = warp_in_role() * at_once + within + pass * self.rows;
+            let (step, head) = match heads {
+                1 => (row, item.head),
+                n => (row >> n.trailing_zeros(), item.head + (row & (n - 1))),
+            };
+            let whose = Whose::at(line, item, first + step, head);
+            if_(row.lt(all), || to.store(0u32, row, whose.word()));
+            whose.number
+        };
+        (0..count).step_by(32).map(some).collect()
+    }
+
     /// Works out the points of some rows.
     fn some(
         &self,
-        item: Item,
         tiles: Option<(TileRef<N>, TileRef<N>)>,
-        first: Reg<u32>,
+        numbers: &[Reg<u32>],
         starts: &[u32],
         to: TileRef<u32>,
     ) {
@@ -214,8 +247,11 @@ impl<'a, E: Texel, N: Number> Producer<'a, E, N> {
                 Some(_) => row.min(all - 1),
             };
             for column in 0..self.columns.len() {
-                let numbers = self.read(item, tiles, first, row, column);
-                todo.push((row, column, there, numbers));
+                let given = match tiles {
+                    Some(tiles) => self.near(tiles, row, column),
+                    None => self.far(numbers, start / self.rows, column),
+                };
+                todo.push((row, column, there, given));
             }
         }
         for (row, column, there, (places, weights)) in todo {
@@ -230,37 +266,41 @@ impl<'a, E: Texel, N: Number> Producer<'a, E, N> {
         }
     }
 
-    /// Reads the places and weights of a record's points.
+    /// Reads the places and weights of a record's points from what copies brought.
     #[track_caller]
-    fn read(
+    fn near(
         &self,
-        item: Item,
-        tiles: Option<(TileRef<N>, TileRef<N>)>,
-        first: Reg<u32>,
+        (places, weights): (TileRef<N>, TileRef<N>),
         row: Reg<u32>,
+        column: usize,
+    ) -> (Vec<Reg<f32>>, Vec<Reg<f32>>) {
+        let (all, each) = (self.line.class.all_points(), self.line.format().points);
+        let point = self.columns[column].0 * each;
+        let (step, point) = match self.line.lanes.heads {
+            1 => (row, point),
+            n => (row >> n.trailing_zeros(), (row & (n - 1)) * all + point),
+        };
+        (
+            N::some_near(places, step, point * 2, 2 * each),
+            N::some_near(weights, step, point, each),
+        )
+    }
+
+    /// Reads the places and weights of a record's points, at a pass over rows.
+    #[track_caller]
+    fn far(
+        &self,
+        numbers: &[Reg<u32>],
+        pass: u32,
         column: usize,
     ) -> (Vec<Reg<f32>>, Vec<Reg<f32>>) {
         let line = self.line;
         let (all, each) = (line.class.all_points(), line.format().points);
-        let heads = line.lanes.heads;
-        let (step, head) = match heads {
-            1 => (row, None),
-            n => (row >> n.trailing_zeros(), Some(row & (n - 1))),
-        };
+        let at_once = 32 / self.wide;
+        let first = pass * at_once;
+        let lane = (lane_id() >> self.wide.trailing_zeros()) + first % 32;
+        let number = shuffle_from(numbers[(first / 32) as usize], lane);
         let point = self.columns[column].0 * each;
-        if let Some((places, weights)) = tiles {
-            let point = match head {
-                None => point,
-                Some(head) => head * all + point,
-            };
-            return (
-                N::some_near(places, step, point * 2, 2 * each),
-                N::some_near(weights, step, point, each),
-            );
-        }
-        let (query, _) = line.query(first + step);
-        let head = head.map_or(item.head, |head| item.head + head);
-        let number = line.number(item, query, head);
         let places = line.locations.offset(number.mul_wide(2 * all));
         let weights = line.weights.offset(number.mul_wide(all));
         (
@@ -295,7 +335,7 @@ fn gather<E: Texel, N: Number>(
     line: &Line<E, N>,
     held: Option<Held<E>>,
     shelf: Shelf,
-    ring: Ring<Tile<u32>>,
+    ring: Records,
 ) {
     let lanes = &line.lanes;
     let seat = Seat::new(lanes);
@@ -305,12 +345,10 @@ fn gather<E: Texel, N: Number>(
         let kept = held.map(|held| held.wait());
         let near = kept.as_ref().map(|slot| slot.tiles());
         let gather = Gather::new(line, seat, item, near);
-        steps(line.rounds).each(|i| {
-            let first =
-                item.first + i * line.config.round(lanes) + warp_in_role() * lanes.queries();
-            let whose = Whose::new(line, seat, item, first);
+        steps(line.rounds).each(|_| {
             let slot = ring.wait();
-            let from = slot.tiles();
+            let (from, names) = slot.tiles();
+            let whose = Whose::of_word(names.load(0u32, row));
             match line.config.handed {
                 Handed::Shared => gather.query(whose, |point| {
                     shelf.take(from, row, seat.side, point / points)
