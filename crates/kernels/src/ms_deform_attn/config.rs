@@ -3,6 +3,7 @@
 use super::lanes::{BYTES, Lanes, Reads};
 use super::problem::{Class, Problem};
 use super::record::{Format, Shelf};
+use super::share;
 use super::specialized;
 use crate::error::FamilyError;
 use clap::{Args, ValueEnum};
@@ -37,6 +38,16 @@ pub enum Handed {
     Shuffles,
     /// Through shared memory
     Shared,
+}
+
+/// How queries are shared out among CTAs.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Share {
+    /// In parts of batches, one by one: few batches are worked on at a time
+    Parts,
+    /// In one range for each CTA, wherever a batch ends
+    Ranges,
 }
 
 /// What the caller fixes of the config.
@@ -84,6 +95,9 @@ pub struct Choice {
     /// Columns of a strip
     #[arg(long, value_name = "COUNT")]
     pub strip: Option<u32>,
+    /// How queries are shared out among CTAs
+    #[arg(long)]
+    pub share: Option<Share>,
     /// Parts that the queries of a batch and head are divided into
     #[arg(long, value_name = "COUNT")]
     pub parts: Option<u32>,
@@ -127,7 +141,9 @@ pub struct Config {
     pub order: Order,
     /// Columns of a strip.
     pub strip: u32,
-    /// Parts that the queries of a batch and head are divided into.
+    /// How queries are shared out among CTAs.
+    pub share: Share,
+    /// Parts that the queries of a batch and head are divided into, where that is how.
     pub parts: u32,
     /// CTAs of the grid.
     pub ctas: u32,
@@ -135,6 +151,8 @@ pub struct Config {
 
 /// Registers of a thread that works out points for others.
 const PRODUCER_REGISTERS: u32 = 72;
+/// Values that the L2 keeps.
+const NEAR_BYTES: u64 = 32 << 20;
 /// Bytes that barriers may take.
 const BARRIERS: u64 = 128;
 /// Columns of a strip.
@@ -308,6 +326,7 @@ impl Config {
             prefetch: choice.prefetch.unwrap_or(false),
             order: choice.order.unwrap_or(Order::Rows),
             strip: choice.strip.unwrap_or(STRIP),
+            share: Share::Parts,
             parts: 1,
             ctas: 1,
         };
@@ -404,25 +423,50 @@ impl Config {
                 target.name
             ));
         }
-        let groups = groups(p, &lanes);
-        config.parts = match choice.parts {
-            Some(0) => return refuse("--parts is at least 1, not 0".into()),
-            Some(n) => n.min(p.num_query.max(1)),
-            None => parts(p, config.round(&lanes), groups, target),
+        let groups = share::groups(p, &lanes);
+        config.share = match (choice.share, choice.parts) {
+            (Some(Share::Ranges), Some(n)) => {
+                return refuse(format!(
+                    "--parts {n} are of --share parts, and queries are shared out in ranges"
+                ));
+            }
+            (Some(share), _) => share,
+            (None, Some(_)) => Share::Parts,
+            (None, None) => config.sharing(p),
         };
-        let items = groups * u64::from(config.parts);
-        if items >= 1 << 31 {
+        let round = config.round(&lanes);
+        let units = match config.share {
+            Share::Parts => {
+                config.parts = match choice.parts {
+                    Some(0) => return refuse("--parts is at least 1, not 0".into()),
+                    Some(n) => n.min(p.num_query.max(1)),
+                    None => parts(p, round, groups, target),
+                };
+                groups * u64::from(config.parts)
+            }
+            Share::Ranges => groups * u64::from(p.num_query.div_ceil(round)),
+        };
+        if units >= 1 << 31 {
             return refuse(format!(
-                "a grid counts less than 2147483648 parts of all batches and heads, not {items} (--parts {})",
-                config.parts
+                "a grid counts less than 2147483648 parts of all batches and heads, not {units}"
             ));
         }
         config.ctas = match choice.ctas {
             Some(0) => return refuse("a grid has at least 1 CTA, not 0".into()),
             Some(n) => n,
-            None => items.clamp(1, target.sms.into()) as u32,
+            None => units.clamp(1, target.sms.into()) as u32,
         };
         Ok(config)
+    }
+
+    /// Parts where the values are more than the L2 keeps and points may lie
+    /// anywhere; else ranges.
+    fn sharing(&self, p: &Problem) -> Share {
+        let far = p.specs()[0].bytes() as u64 > NEAR_BYTES;
+        match self.order {
+            Order::Rows if far => Share::Parts,
+            _ => Share::Ranges,
+        }
     }
 }
 
@@ -432,11 +476,6 @@ fn held_pixels(p: &Problem, held: u32) -> u32 {
     let pixels = |shape: &[u32; 2]| p.stored(*shape).iter().product::<u64>();
     let all: u64 = p.shapes.0[skip..].iter().map(pixels).sum();
     (all as u32).next_multiple_of(BOX)
-}
-
-/// Batches, with the heads and channels that are worked on apart.
-pub(super) fn groups(p: &Problem, lanes: &Lanes) -> u64 {
-    u64::from(p.batch) * u64::from(p.heads / lanes.heads * lanes.slices)
 }
 
 /// Into how many parts queries are divided, so that waves are full.

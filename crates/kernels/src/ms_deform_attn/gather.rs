@@ -219,22 +219,29 @@ impl<'a, E: Texel, N: Number> Gather<'a, E, N> {
         let (class, config) = (&self.line.class, &self.line.config);
         let (all, ahead) = (class.all_points(), config.ahead);
         let mut sums = Vec::new();
+        // Levels take turns: those that are kept answer soon, the others late.
+        let mut order: Vec<u32> = (0..all)
+            .step_by(self.line.format().points as usize)
+            .collect();
+        if std::env::var("WL_TURNS").is_ok() {
+            order.sort_by_key(|&point| (point % class.points, point / class.points));
+        }
+        let mut order = order.into_iter();
         let mut spots = VecDeque::new();
         let mut flying = VecDeque::new();
         let mut some: Vec<(Words<E>, E::Weight)> = Vec::new();
-        for point in 0..all + ahead {
-            if point < all {
-                if spots.is_empty() {
-                    spots.extend(record(point));
-                }
-                let spot = spots.pop_front();
-                flying.extend(spot.map(|spot| self.fetch(point / class.points, spot)));
+        for step in 0..all + ahead {
+            if spots.is_empty() {
+                let first = order.next();
+                spots.extend(first.into_iter().flat_map(|p| (p..).zip(record(p))));
             }
-            if point < ahead {
+            let next = spots.pop_front();
+            flying.extend(next.map(|(point, spot)| self.fetch(point / class.points, spot)));
+            if step < ahead {
                 continue;
             }
             some.extend(flying.pop_front().unwrap_or_default());
-            let done = point - ahead + 1;
+            let done = step - ahead + 1;
             if done.is_multiple_of(config.sums) || done == all {
                 E::add(&mut sums, &some);
                 some.clear();

@@ -5,6 +5,7 @@ use super::lanes::Lanes;
 use super::level::{Extent, Level};
 use super::problem::Class;
 use super::record::Format;
+use super::share::Shares;
 use super::texel::{Number, Texel};
 use super::walk::{Item, Walk};
 use warpline_ir::build::*;
@@ -26,11 +27,7 @@ pub(super) struct Line<E, N> {
     pub(super) out: Global<E>,
     pub(super) queries: Reg<u32>,
     pub(super) heads: Reg<u32>,
-    /// Rounds of all warps over the queries of a part, and how many parts all batches and heads have.
-    pub(super) rounds: Reg<u32>,
-    parts: Reg<u32>,
-    items: Reg<u32>,
-    of_parts: Divisor,
+    shares: Shares,
     /// Groups of heads, and slices of channels, of a batch.
     of_batch: Divisor,
     of_slices: Option<Divisor>,
@@ -57,7 +54,7 @@ impl<E: Texel, N: Number> Line<E, N> {
         let out = k.pointer("out");
         let [spatial, queries, heads] =
             ["spatial", "queries", "heads"].map(|name| k.param::<u32>(name));
-        let [rounds, parts, items] = ["rounds", "parts", "items"].map(|name| k.param::<u32>(name));
+        let shares = Shares::declare(k, c);
         let levels = Extent::declare(k, class.levels);
         Self {
             class: *class,
@@ -71,10 +68,7 @@ impl<E: Texel, N: Number> Line<E, N> {
             out,
             queries,
             heads,
-            rounds,
-            parts,
-            items,
-            of_parts: k.divisor("of_parts"),
+            shares,
             of_batch: k.divisor("of_batch"),
             of_slices: (lanes.slices > 1).then(|| k.divisor("of_slices")),
             walk: Walk::declare(k, class, c, &levels),
@@ -89,16 +83,21 @@ impl<E: Texel, N: Number> Line<E, N> {
 
     /// Runs `f` for what a CTA works on.
     pub(super) fn each(&self, f: impl FnOnce(Item)) {
-        range(cta_id(), self.items)
-            .by(grid_ctas())
-            .each(|i| f(self.item(i)));
+        self.shares.each(|visit| {
+            let (batch, head, chunk) = self.group(visit.group);
+            f(Item {
+                batch,
+                head,
+                chunk,
+                first: visit.from * self.config.round(&self.lanes),
+                rounds: visit.rounds,
+            });
+        });
     }
 
-    /// What has that number.
+    /// The batch, the first head and the first chunk of a group.
     #[track_caller]
-    fn item(&self, i: Reg<u32>) -> Item {
-        let group = self.of_parts.of(i);
-        let part = i - group * self.parts;
+    fn group(&self, group: Reg<u32>) -> (Reg<u32>, Reg<u32>, Option<Reg<u32>>) {
         let batch = self.of_batch.of(group);
         let groups = (self.heads >> self.lanes.heads.trailing_zeros()) * self.lanes.slices;
         let rest = group - batch * groups;
@@ -109,12 +108,8 @@ impl<E: Texel, N: Number> Line<E, N> {
                 (heads, Some(rest - heads * self.lanes.slices))
             }
         };
-        Item {
-            batch,
-            head: heads * self.lanes.heads,
-            chunk: slice.map(|s| s * self.lanes.pixel),
-            first: part * self.rounds * self.config.round(&self.lanes),
-        }
+        let chunk = slice.map(|s| s * self.lanes.pixel);
+        (batch, heads * self.lanes.heads, chunk)
     }
 
     /// The first pixel of the levels that are kept, if any is.
@@ -143,22 +138,21 @@ impl<E: Texel, N: Number> Line<E, N> {
         };
         let cols = self.lanes.heads * self.class.channels;
         let boxes = || (0..self.config.held_pixels).step_by(BOX as usize);
-        let corner = |item: &Item| {
-            let first = item.batch * self.spatial + start;
-            [item.head * self.class.channels, first]
+        let corner = |group: Reg<u32>| {
+            let (batch, head, _) = self.group(group);
+            [head * self.class.channels, batch * self.spatial + start]
         };
         elect(|| {
-            range(cta_id(), self.items).by(grid_ctas()).each(|i| {
+            self.shares.each(|visit| {
                 let slot = held.acquire();
-                let [col, first] = corner(&self.item(i));
+                let [col, first] = corner(visit.group);
                 for row in boxes() {
                     let to = slot.tiles().slice(row..row + BOX, 0..cols);
                     slot.load(map, to, [col, first + row]);
                 }
                 slot.commit();
-                let next = i + grid_ctas();
-                if_(next.lt(self.items), || {
-                    let [col, first] = corner(&self.item(next));
+                if_(visit.more, || {
+                    let [col, first] = corner(visit.next);
                     for row in boxes() {
                         map.prefetch_box([col, first + row], None);
                     }

@@ -9,7 +9,7 @@
 //! | `level` | a level, and what becomes of a point in it |
 //! | `texel` | element types: how values are weighed and summed |
 //! | `line` | the parameters of a launch |
-//! | `walk` | which queries, and in which order |
+//! | `share`, `walk` | which queries, and in which order |
 //! | `points` | points as they are given, and as they are worked out |
 //! | `record` | what is handed on of a point, and how |
 //! | `gather` | weighed sums of what lies around points |
@@ -31,6 +31,7 @@ mod points;
 pub mod problem;
 mod record;
 mod reference;
+mod share;
 mod specialized;
 mod stored;
 mod suite;
@@ -38,7 +39,7 @@ mod table;
 mod texel;
 mod walk;
 
-pub use config::{Choice, Config, Form, Handed, Order};
+pub use config::{Choice, Config, Form, Handed, Order, Share};
 pub use lanes::Reads;
 pub use problem::{Layout, Locations, Problem, Shapes};
 
@@ -54,6 +55,7 @@ use half::{bf16, f16};
 use lanes::Lanes;
 use line::Line;
 use problem::Class;
+use share::Shares;
 use texel::{Number, Texel};
 use walk::Walk;
 use warpline_ir::build::Divisor;
@@ -238,17 +240,10 @@ fn args(p: &Problem, c: &Config, lanes: &Lanes) -> Vec<PlanArg> {
     args.extend([3, 4].map(input));
     args.push(PlanArg::Pointer(Buffer::Output(0), 0));
     args.extend([p.spatial(), p.num_query.into(), p.heads.into()].map(number));
-    let at_once = u64::from(c.parts) * u64::from(c.round(lanes));
-    let rounds = u64::from(p.num_query).div_ceil(at_once);
-    let items = match p.num_query {
-        0 => 0,
-        _ => config::groups(p, lanes) * u64::from(c.parts),
-    };
-    args.extend([rounds, c.parts.into(), items].map(number));
+    args.extend(Shares::args(p, c, lanes));
     for (shape, start) in p.shapes.0.iter().zip(p.starts()) {
         args.extend([shape[0].into(), shape[1].into(), start].map(number));
     }
-    args.push(divisor(c.parts));
     args.push(divisor(p.heads / lanes.heads * lanes.slices));
     if lanes.slices > 1 {
         args.push(divisor(lanes.slices));

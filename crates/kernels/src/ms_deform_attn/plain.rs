@@ -42,8 +42,8 @@ fn gather<E: Texel, N: Number>(line: &Line<E, N>, held: Option<Held<E>>) {
     });
 }
 
-/// The queries of an item, warp by warp. All parts have as many rounds, and the
-/// last one queries that there are none of.
+/// The queries of an item, warp by warp. The last round of a batch may have
+/// queries that there are none of.
 fn rounds<E: Texel, N: Number>(
     line: &Line<E, N>,
     item: Item,
@@ -54,7 +54,7 @@ fn rounds<E: Texel, N: Number>(
     let mine = item.first + warp_in_role() * step;
     let round = line.config.round(&line.lanes);
     if !line.config.prefetch {
-        steps(line.rounds).each(|i| {
+        steps(item.rounds).each(|i| {
             let first = mine + i * round;
             if_(first.lt(line.queries), || {
                 let (whose, raw) = read(first);
@@ -67,7 +67,7 @@ fn rounds<E: Texel, N: Number>(
     let (whose, raw) = read(mine);
     let flag = |whose: &Whose| select(whose.there, 1u32, 0u32);
     let carried = (whose.number, flag(&whose), raw.words.clone());
-    steps(line.rounds).fold(carried, |i, (number, there, words)| {
+    steps(item.rounds).fold(carried, |i, (number, there, words)| {
         let (next, ahead) = read(mine + (i + 1) * round);
         let there = there.ne(0u32);
         each(Whose { number, there }, &raw.with(words));

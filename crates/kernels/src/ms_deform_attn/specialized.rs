@@ -123,7 +123,7 @@ fn fetch<E: Texel, N: Number>(line: &Line<E, N>, maps: [Map; 2], ring: Given<N>)
     elect(|| {
         line.each(|item| {
             let first = item.batch * line.queries + item.first;
-            steps(line.rounds).each(|i| {
+            steps(item.rounds).each(|i| {
                 let slot = ring.acquire();
                 let row = first + i * round;
                 let (places, weights) = slot.tiles();
@@ -188,7 +188,7 @@ impl<'a, E: Texel, N: Number> Producer<'a, E, N> {
         let line = self.line;
         line.each(|item| {
             let round = line.config.round(&line.lanes);
-            steps(line.rounds).each(|i| {
+            steps(item.rounds).each(|i| {
                 let from = given.map(|given| given.wait());
                 let tiles = from.as_ref().map(|slot| slot.tiles());
                 let first = item.first + i * round;
@@ -345,7 +345,7 @@ fn gather<E: Texel, N: Number>(
         let kept = held.map(|held| held.wait());
         let near = kept.as_ref().map(|slot| slot.tiles());
         let gather = Gather::new(line, seat, item, near);
-        steps(line.rounds).each(|_| {
+        steps(item.rounds).each(|_| {
             let slot = ring.wait();
             let (from, names) = slot.tiles();
             let whose = Whose::of_word(names.load(0u32, row));

@@ -1,6 +1,6 @@
 //! The test table: small problems that reach every path.
 
-use super::config::{Choice, Form, Handed, Order};
+use super::config::{Choice, Form, Handed, Order, Share};
 use super::lanes::Reads;
 use super::problem::{Layout, Locations, Problem};
 use crate::family::Case;
@@ -141,6 +141,20 @@ pub(super) fn cases() -> Vec<Case<Problem, Choice>> {
             ..roles(8, 2, 2)
         };
         add(problem, choice);
+    }
+    // One range for each CTA, wherever a batch ends; CTAs without any.
+    for (queries, batch, ctas) in [(0, 3, 2), (1, 3, 2), (33, 5, 3), (9, 2, 7)] {
+        for form in [Form::Plain, Form::Specialized] {
+            let choice = Choice {
+                form: Some(form),
+                share: Some(Share::Ranges),
+                ctas: Some(ctas),
+                warps: Some(if form == Form::Plain { 2 } else { 8 }),
+                held: Some(1),
+                ..Choice::default()
+            };
+            add(Problem::new(batch, queries, 2, 4, &levels), choice);
+        }
     }
     for (layout, queries, strip) in [
         (Layout::Standard, 84, 4),

@@ -17,6 +17,8 @@ pub(super) struct Item {
     pub(super) chunk: Option<Reg<u32>>,
     /// Where in the walk it starts.
     pub(super) first: Reg<u32>,
+    /// Rounds of all warps.
+    pub(super) rounds: Reg<u32>,
 }
 
 /// The order of a walk over queries.
