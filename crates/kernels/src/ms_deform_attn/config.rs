@@ -106,6 +106,19 @@ pub struct Choice {
     pub ctas: Option<u32>,
 }
 
+impl Choice {
+    /// The first option given that only the form specialized has.
+    fn of_roles(&self) -> Option<&'static str> {
+        let options = [
+            ("producers", self.producers.is_some()),
+            ("stages", self.stages.is_some()),
+            ("copied", self.copied.is_some()),
+        ];
+        let given = options.into_iter().find(|(_, given)| *given);
+        given.map(|(name, _)| name)
+    }
+}
+
 /// A complete config.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Config {
@@ -156,7 +169,7 @@ const NEAR_BYTES: u64 = 32 << 20;
 /// Bytes that barriers may take.
 const BARRIERS: u64 = 128;
 /// Columns of a strip.
-const STRIP: u32 = 32;
+const STRIP: u32 = 16;
 /// Pixels that one copy brings of levels that are kept.
 pub(super) const BOX: u32 = 64;
 
@@ -234,12 +247,7 @@ impl Config {
     fn lines(&mut self, choice: &Choice) -> Result<(), FamilyError> {
         let refuse = |text: String| Err(FamilyError::Config(text));
         if self.form == Form::Plain {
-            let others = [
-                ("producers", choice.producers.is_some()),
-                ("stages", choice.stages.is_some()),
-                ("copied", choice.copied.is_some()),
-            ];
-            if let Some((name, _)) = others.into_iter().find(|(_, given)| *given) {
+            if let Some(name) = choice.of_roles() {
                 return refuse(format!(
                     "--{name} is of the form specialized, and the form is plain"
                 ));
@@ -256,9 +264,12 @@ impl Config {
                 "--prefetch is of the form plain; in the form specialized --copied brings points ahead".into(),
             );
         }
-        self.warps = choice.warps.unwrap_or(16);
+        self.warps = choice.warps.unwrap_or(match (self.order, self.reads) {
+            (Order::Strips, Reads::Pair) => 24,
+            _ => 16,
+        });
         self.producers = choice.producers.unwrap_or(2);
-        self.stages = choice.stages.unwrap_or(3);
+        self.stages = choice.stages.unwrap_or(2);
         if !(1..=4).contains(&self.producers) {
             return refuse(format!(
                 "--producers is 1 to 4 of eight warps, not {}",
@@ -292,7 +303,37 @@ impl Config {
     }
 
     /// The config with the caller's choices in it, or why there is none.
+    ///
+    /// Roles pay for one head, whose lanes get two pixels at a time; with more
+    /// heads a point has fewer lanes, and to hand it on costs more.
     pub(super) fn new(p: &Problem, choice: &Choice, target: &Target) -> Result<Self, FamilyError> {
+        if let Some(form) = choice.form {
+            return Self::of_form(p, choice, form, target);
+        }
+        let plain = Self::of_form(p, choice, Form::Plain, target);
+        let roles = Self::of_form(p, choice, Form::Specialized, target);
+        match (plain, roles) {
+            (Ok(plain), Ok(roles)) => {
+                let near =
+                    roles.shared_bytes(&p.class(), p.heads) <= target.shared_bytes as u64 * 3 / 4;
+                Ok(match roles.reads {
+                    Reads::Pair if near => roles,
+                    _ => plain,
+                })
+            }
+            (Err(_), Ok(config)) | (Ok(config), Err(_)) => Ok(config),
+            (Err(_), Err(refused)) if choice.of_roles().is_some() => Err(refused),
+            (Err(refused), Err(_)) => Err(refused),
+        }
+    }
+
+    /// That of a form.
+    fn of_form(
+        p: &Problem,
+        choice: &Choice,
+        form: Form,
+        target: &Target,
+    ) -> Result<Self, FamilyError> {
         fn refuse<T>(text: String) -> Result<T, FamilyError> {
             Err(FamilyError::Config(text))
         }
@@ -303,7 +344,7 @@ impl Config {
             _ => Reads::Pair,
         });
         let lanes = Lanes::new(&class, reads, p.heads);
-        let form = choice.form.unwrap_or(Form::Plain);
+        let order = choice.order.unwrap_or(Order::Rows);
         // Pixels of records have 16 bits each where two share one.
         let can_pair = lanes.can_pair(&class) && p.spatial() <= 1 << 16;
         let mut config = Self {
@@ -316,7 +357,12 @@ impl Config {
             registers: None,
             held: 0,
             held_pixels: 0,
-            ahead: choice.ahead.unwrap_or(4 / lanes.corners() * 2),
+            ahead: choice.ahead.unwrap_or(match (form, order, lanes.sides) {
+                (_, _, 1) => 3,
+                // More warps have fewer registers.
+                (Form::Specialized, Order::Strips, _) => 2,
+                _ => 4,
+            }),
             sums: choice.sums.unwrap_or(8 / lanes.corners()),
             paired: choice.paired.unwrap_or(can_pair),
             handed: choice.handed.unwrap_or(match form {
@@ -324,7 +370,7 @@ impl Config {
                 Form::Specialized => Handed::Shared,
             }),
             prefetch: choice.prefetch.unwrap_or(false),
-            order: choice.order.unwrap_or(Order::Rows),
+            order,
             strip: choice.strip.unwrap_or(STRIP),
             share: Share::Parts,
             parts: 1,
@@ -399,7 +445,7 @@ impl Config {
         } else {
             let can_copy = config.order == Order::Rows
                 && specialized::can_copy(p, &lanes, config.round(&lanes));
-            config.copied = choice.copied.unwrap_or(can_copy);
+            config.copied = choice.copied.unwrap_or(false);
             if config.copied && !can_copy {
                 return refuse(format!(
                     "--copied true: copies bring points in rows of 16 bytes each, at most 256 numbers wide, of queries that follow each other; not {} points of {} heads in {}, of {} queries, in order {}",

@@ -220,12 +220,9 @@ impl<'a, E: Texel, N: Number> Gather<'a, E, N> {
         let (all, ahead) = (class.all_points(), config.ahead);
         let mut sums = Vec::new();
         // Levels take turns: those that are kept answer soon, the others late.
-        let mut order: Vec<u32> = (0..all)
-            .step_by(self.line.format().points as usize)
-            .collect();
-        if std::env::var("WL_TURNS").is_ok() {
-            order.sort_by_key(|&point| (point % class.points, point / class.points));
-        }
+        let records = (0..all).step_by(self.line.format().points as usize);
+        let mut order: Vec<u32> = records.collect();
+        order.sort_by_key(|point| (point % class.points, point / class.points));
         let mut order = order.into_iter();
         let mut spots = VecDeque::new();
         let mut flying = VecDeque::new();

@@ -101,17 +101,41 @@ impl Family for MsDeformAttn {
             all.extend(config.ok().filter(|c| !all.contains(c)));
         };
         add(Choice::default());
-        for warps in [15, 19] {
-            for held in [0, 2] {
-                for ahead in [2, 4] {
-                    add(Choice {
-                        warps: Some(warps),
-                        held: Some(held),
-                        ahead: Some(ahead),
-                        ..Choice::default()
-                    });
-                }
+        let orders: &[Order] = match u64::from(p.num_query) == p.spatial() {
+            true => &[Order::Rows, Order::Strips],
+            false => &[Order::Rows],
+        };
+        for &order in orders {
+            for (warps, ahead) in [(15, 4), (19, 3), (19, 4)] {
+                add(Choice {
+                    form: Some(Form::Plain),
+                    warps: Some(warps),
+                    ahead: Some(ahead),
+                    order: Some(order),
+                    ..Choice::default()
+                });
             }
+            for (producers, copied) in [(2, false), (2, true), (3, false)] {
+                add(Choice {
+                    form: Some(Form::Specialized),
+                    producers: Some(producers),
+                    copied: Some(copied),
+                    order: Some(order),
+                    ..Choice::default()
+                });
+            }
+        }
+        for share in [Share::Parts, Share::Ranges] {
+            add(Choice {
+                share: Some(share),
+                ..Choice::default()
+            });
+        }
+        for held in [0, 1] {
+            add(Choice {
+                held: Some(held),
+                ..Choice::default()
+            });
         }
         all
     }
