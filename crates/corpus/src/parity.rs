@@ -35,6 +35,14 @@ pub(crate) const BUGS: &[Bug] = &[
         executor: Executor::Faults(&[FaultKind::Deadlock]),
         build: first_wait,
     },
+    Bug {
+        name: "point-flags",
+        reference: "a port of multi-scale deformable attention",
+        title: "a flag for every point says that it was worked out, and none that it was read",
+        rule: "R3.order",
+        executor: Executor::Faults(&[FaultKind::Race, FaultKind::Deadlock]),
+        build: point_flags,
+    },
 ];
 
 /// Three stages, but one barrier that says of each round that it was used. The
@@ -141,5 +149,51 @@ fn first_wait(form: Form) -> Built {
         kernel,
         line: SOURCE.marked(),
         trial: Trial::of(1).number(5).buffer(5 * BYTES),
+    })
+}
+
+/// Producers raise a flag for every point in place of handing on a slot, and go
+/// on to the next query. Nothing holds them back: they write a record that is
+/// still read, and raise its flag twice before a consumer looks, which then
+/// waits for a phase that is over. Repaired, a second flag for every point says
+/// that it was read: a ring of one slot for each.
+fn point_flags(form: Form) -> Built {
+    const POINTS: u32 = 4;
+    let kernel = Kernel::build("point_flags", |k| {
+        let (queries, y) = (k.param::<u32>("queries"), k.pointer::<f32>("y"));
+        let records = k.tile::<f32>("records", 1, WORDS).plain().stages(POINTS);
+        let records = records.declare();
+        let done = k.barrier("done", POINTS).count(1);
+        let read = k.barrier("read", POINTS).count(1);
+        k.role("produce").body(|| {
+            steps(queries).each(|i| {
+                for point in 0..POINTS {
+                    if form.is_repaired() {
+                        read.at(point).wait((i + 1) % 2);
+                    }
+                    records.stage(point).store(0u32, lane_id(), 1.0); // BUG: it may still be read
+                    warp_sync();
+                    elect_lane(|| done.at(point).arrive());
+                }
+            });
+        });
+        k.role("gather").body(|| {
+            steps(queries).each(|i| {
+                for point in 0..POINTS {
+                    done.at(point).wait(i % 2);
+                    let x = records.stage(point).load(0u32, lane_id());
+                    y.store((i * POINTS + point) * WORDS + lane_id(), x);
+                    if form.is_repaired() {
+                        warp_sync();
+                        elect_lane(|| read.at(point).arrive());
+                    }
+                }
+            });
+        });
+    })?;
+    Ok(Case {
+        kernel,
+        line: SOURCE.marked(),
+        trial: Trial::of(1).number(5).buffer(5 * POINTS * BYTES),
     })
 }
