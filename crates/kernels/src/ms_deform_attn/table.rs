@@ -74,7 +74,7 @@ pub(super) fn cases() -> Vec<Case<Problem, Choice>> {
         let choice = Choice {
             held: Some(2),
             ahead: Some(1),
-            sums: Some(4),
+            sums: Some(if heads == 1 { 4 } else { 2 }),
             ..small(2)
         };
         add(
