@@ -203,16 +203,23 @@ impl Family for MsDeformAttn {
     }
 
     fn reduced(p: &Problem) -> Option<Problem> {
-        let small = Problem {
+        let mut small = Problem {
             batch: p.batch.min(2),
             num_query: p.num_query.min(600),
             ..p.clone()
         };
+        // Queries that are the pixels of the levels stay so: a walk may need it.
+        if u64::from(p.num_query) == p.spatial() && small.num_query < p.num_query {
+            let sides = p
+                .shapes
+                .0
+                .iter()
+                .map(|shape| shape.map(|side| side.div_ceil(8)));
+            small.shapes = Shapes(sides.collect());
+            small.spatial_size = None;
+            small.num_query = small.spatial() as u32;
+        }
         (small != *p).then_some(small)
-    }
-
-    fn learn(p: &mut Problem, asked: Asked<'_>, tensors: &dyn Stored) -> Result<(), FamilyError> {
-        stored::learn(p, asked, tensors)
     }
 }
 

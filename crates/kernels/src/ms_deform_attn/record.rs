@@ -143,15 +143,9 @@ impl Lent {
     ) -> Self {
         let each = shelf.records.div_ceil(lanes.pixel);
         let own = (lane_id() & (lanes.pixel - 1)) * each;
-        // Behind the last record of a row is room for one more at least.
-        let take = |i: u32| shelf.words_of(from, row, side, own.min(shelf.records - 1), i);
-        let spare = shelf.records.is_multiple_of(each);
-        let all = (0..each).map(|i| match spare || i == 0 {
-            true => take(i),
-            false => {
-                let record = (own + i).min(shelf.records - 1);
-                shelf.words_of(from, row, side, record, 0)
-            }
+        let all = (0..each).map(|i| {
+            let record = (own + i).min(shelf.records - 1);
+            shelf.words_of(from, row, side, record, 0)
         });
         Self {
             format: shelf.format,
