@@ -221,6 +221,10 @@ impl Family for MsDeformAttn {
         }
         (small != *p).then_some(small)
     }
+
+    fn learn(p: &mut Problem, asked: Asked<'_>, tensors: &dyn Stored) -> Result<(), FamilyError> {
+        stored::learn(p, asked, tensors)
+    }
 }
 
 /// The kernel of a class and a config.
