@@ -363,7 +363,8 @@ impl Config {
                 (Form::Specialized, Order::Strips, _) => 2,
                 _ => 4,
             }),
-            sums: choice.sums.unwrap_or(4 / lanes.corners()),
+            // Four or six products.
+            sums: choice.sums.unwrap_or(if lanes.sides == 1 { 1 } else { 3 }),
             paired: choice.paired.unwrap_or(can_pair),
             handed: choice.handed.unwrap_or(match form {
                 Form::Plain => Handed::Shuffles,

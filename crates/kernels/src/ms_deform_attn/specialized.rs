@@ -142,16 +142,25 @@ fn fetch<E: Texel, N: Number>(line: &Line<E, N>, maps: [Map; 2], ring: Given<N>)
 struct Producer<'a, E, N> {
     line: &'a Line<E, N>,
     shelf: Shelf,
-    /// Its columns, each a record of a query and head: the number, whether
-    /// there is such a record, where that is not sure, and the level of its
-    /// points, where they lie in one.
-    columns: Vec<(Reg<u32>, Option<Reg<bool>>, Option<Level>)>,
+    /// Its columns.
+    columns: Vec<Column>,
     /// Columns of a row of threads.
     wide: u32,
     /// Its first row.
     row: Reg<u32>,
     /// Rows of all threads at a time.
     rows: u32,
+}
+
+/// What a thread has of every query and head.
+#[derive(Clone, Copy)]
+struct Column {
+    /// Which record.
+    record: Reg<u32>,
+    /// Whether there is such a record, where that is not sure.
+    there: Option<Reg<bool>>,
+    /// The level of its points, where they lie in one.
+    level: Option<Level>,
 }
 
 impl<'a, E: Texel, N: Number> Producer<'a, E, N> {
@@ -168,7 +177,11 @@ impl<'a, E: Texel, N: Number> Producer<'a, E, N> {
             };
             let single = points.is_multiple_of(each);
             let level = single.then(|| line.level_of(record * each / points));
-            (record, there, level)
+            Column {
+                record,
+                there,
+                level,
+            }
         };
         Self {
             line,
@@ -255,7 +268,9 @@ impl<'a, E: Texel, N: Number> Producer<'a, E, N> {
             }
         }
         for (row, column, there, (places, weights)) in todo {
-            let (record, is, _) = self.columns[column];
+            let Column {
+                record, there: is, ..
+            } = self.columns[column];
             let made = self.record(column, &places, &weights);
             let put = || self.shelf.put(to, row, record, &made);
             match (there, is) {
@@ -275,7 +290,7 @@ impl<'a, E: Texel, N: Number> Producer<'a, E, N> {
         column: usize,
     ) -> (Vec<Reg<f32>>, Vec<Reg<f32>>) {
         let (all, each) = (self.line.class.all_points(), self.line.format().points);
-        let point = self.columns[column].0 * each;
+        let point = self.columns[column].record * each;
         let (step, point) = match self.line.lanes.heads {
             1 => (row, point),
             n => (row >> n.trailing_zeros(), (row & (n - 1)) * all + point),
@@ -300,7 +315,7 @@ impl<'a, E: Texel, N: Number> Producer<'a, E, N> {
         let first = pass * at_once;
         let lane = (lane_id() >> self.wide.trailing_zeros()) + first % 32;
         let number = shuffle_from(numbers[(first / 32) as usize], lane);
-        let point = self.columns[column].0 * each;
+        let point = self.columns[column].record * each;
         let places = line.locations.offset(number.mul_wide(2 * all));
         let weights = line.weights.offset(number.mul_wide(all));
         (
@@ -318,12 +333,12 @@ impl<'a, E: Texel, N: Number> Producer<'a, E, N> {
         weights: &[Reg<f32>],
     ) -> Vec<Vec<Reg<u32>>> {
         let line = self.line;
-        let (number, _, level) = self.columns[column];
+        let Column { record, level, .. } = self.columns[column];
         let each = line.format().points;
         let points = (0..).zip(places.chunks(2).zip(weights));
         let spots = points.map(|(i, (place, &weight))| {
             let level =
-                level.unwrap_or_else(|| line.level_of((number * each + i) / line.class.points));
+                level.unwrap_or_else(|| line.level_of((record * each + i) / line.class.points));
             spots::<E>(line.lanes.sides, &level, [place[0], place[1]], weight)
         });
         records(line.format(), spots.collect()).swap_remove(0)
