@@ -154,10 +154,12 @@ pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<(f64, f64)> {
     let per_out = p.num_query as usize * (p.heads * p.channels) as usize;
     let mut out = vec![(0.0, 0.0); p.out().elements()];
     for (b, out) in out.chunks_mut(per_out.max(1)).enumerate() {
+        let value = numbers(&inputs[0], &inputs[0].data[b * per_batch..][..per_batch]);
         let batch = Batch {
             problem: p,
             levels: &levels,
-            value: numbers(&inputs[0], &inputs[0].data[b * per_batch..][..per_batch]),
+            size: size(&value),
+            value,
             locations: &inputs[3],
             weights: &inputs[4],
         };
@@ -211,6 +213,8 @@ struct Batch<'a> {
     problem: &'a Problem,
     levels: &'a [Level],
     value: Vec<f64>,
+    /// How large a value is.
+    size: f64,
     locations: &'a HostTensor,
     weights: &'a HostTensor,
 }
@@ -219,21 +223,20 @@ impl Batch<'_> {
     /// The answers of queries and heads, from one of all batches on.
     fn items(&self, first: usize, out: &mut [(f64, f64)]) {
         let channels = self.problem.channels as usize;
-        let (mut sums, mut sizes) = (vec![0.0; channels], vec![0.0; channels]);
+        let mut sums = vec![0.0; channels];
         for (item, out) in (first..).zip(out.chunks_mut(channels)) {
             sums.fill(0.0);
-            sizes.fill(0.0);
-            self.item(item, &mut sums, &mut sizes);
-            let each = sums.iter().zip(&sizes);
-            for (out, (&x, &size)) in out.iter_mut().zip(each) {
+            let size = self.size * self.item(item, &mut sums);
+            for (out, &x) in out.iter_mut().zip(&sums) {
                 *out = (x, bound(self.problem, x, size));
             }
         }
     }
 
-    /// Adds up what the points of one query and head count, and the same
-    /// without signs.
-    fn item(&self, item: usize, sums: &mut [f64], sizes: &mut [f64]) {
+    /// Adds up what the points of one query and head count, and says what
+    /// their weights add up to without signs.
+    fn item(&self, item: usize, sums: &mut [f64]) -> f64 {
+        let mut all = 0.0;
         let [heads, points] = [self.problem.heads, self.problem.points].map(|n| n as usize);
         let border = i64::from(self.problem.layout.border() / 2);
         for (i, level) in self.levels.iter().enumerate() {
@@ -247,6 +250,7 @@ impl Batch<'_> {
                     continue;
                 }
                 let weight = number(self.weights, at);
+                all += weight.abs();
                 for (dy, dx) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
                     let (row, col) = (h.floor() as i64 + dy, w.floor() as i64 + dx);
                     // A border counts as it lies.
@@ -258,27 +262,34 @@ impl Batch<'_> {
                     let pixel = level.start + (row + border) * level.stride + col + border;
                     let first = (pixel as usize * heads + item % heads) * sums.len();
                     let values = &self.value[first..first + sums.len()];
-                    for ((sum, size), v) in sums.iter_mut().zip(&mut *sizes).zip(values) {
-                        let counts = weight * share * v;
-                        *sum += counts;
-                        *size += counts.abs();
+                    for (sum, v) in sums.iter_mut().zip(values) {
+                        *sum += weight * share * v;
                     }
                 }
             }
         }
+        all
     }
 }
 
-/// How far a result may be off, if what was added up has such a size without
-/// signs: values of about 1 with weights that add up to 1 have one of about 1.
+/// How large values are: the root of the mean of their squares.
+fn size(values: &[f64]) -> f64 {
+    let finite = values.iter().filter(|x| x.is_finite());
+    let squares: f64 = finite.map(|x| x * x).sum();
+    (squares / values.len().max(1) as f64).sqrt()
+}
+
+/// How far a result may be off. The bound is for values of about 1 and weights
+/// that add up to 1; what is larger than that may be off by so much more.
 fn bound(p: &Problem, x: f64, size: f64) -> f64 {
+    let size = if size > 1.25 { size } else { 1.0 };
     let (least, of) = match p.dtype {
         Float::F16 => (2e-3, 10),
         Float::Bf16 => (4e-3, 7),
         Float::F32 => (2e-5, 18),
     };
     match x.is_finite() {
-        true => least * size.max(1.0) + x.abs() * 0.5_f64.powi(of),
+        true => least * size + x.abs() * 0.5_f64.powi(of),
         false => 0.0,
     }
 }
