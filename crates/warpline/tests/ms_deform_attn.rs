@@ -2,22 +2,28 @@
 //! on and beyond borders, in maps of one pixel, and those that are no numbers
 //! count as in the reference.
 
-use warpline::kernels::ms_deform_attn::{Choice, Layout, MsDeformAttn, Problem, Reads};
+use warpline::kernels::ms_deform_attn::{Choice, Form, Layout, MsDeformAttn, Problem, Reads};
 use warpline::kernels::{AnyWork, Float, Given, HostTensor, Work};
-use warpline::{Device, RunOptions, run};
+use warpline::{Device, RunOptions, Timing, run};
 
-/// Every way in which pixels are read: layouts, reads, levels kept.
-fn ways() -> impl Iterator<Item = (Layout, Reads, u32)> {
+/// A way in which pixels are read: layout, reads, levels kept, form.
+type Way = (Layout, Reads, u32, Form);
+
+/// Every way.
+fn ways() -> impl Iterator<Item = Way> {
     let layouts = [Layout::Standard, Layout::Halo].into_iter();
     layouts.flat_map(|layout| {
         let reads = [Reads::Pair, Reads::Pixel].into_iter();
-        reads.flat_map(move |reads| [0, 2].map(|held| (layout, reads, held)))
+        reads.flat_map(move |reads| {
+            let kept = [(0, Form::Plain), (2, Form::Plain), (2, Form::Specialized)];
+            kept.map(|(held, form)| (layout, reads, held, form))
+        })
     })
 }
 
 /// The work in one of these ways, and its inputs as they are drawn.
-fn work(problem: &Problem, way: (Layout, Reads, u32)) -> (Work<MsDeformAttn>, Vec<HostTensor>) {
-    let (layout, reads, held) = way;
+fn work(problem: &Problem, way: Way) -> (Work<MsDeformAttn>, Vec<HostTensor>) {
+    let (layout, reads, held, form) = way;
     let problem = Problem {
         layout,
         ..problem.clone()
@@ -25,7 +31,8 @@ fn work(problem: &Problem, way: (Layout, Reads, u32)) -> (Work<MsDeformAttn>, Ve
     let choice = Choice {
         reads: Some(reads),
         held: Some(held),
-        warps: Some(2),
+        form: Some(form),
+        warps: Some(if form == Form::Plain { 2 } else { 8 }),
         ..Choice::default()
     };
     let target = Device::cpu().target();
@@ -34,7 +41,7 @@ fn work(problem: &Problem, way: (Layout, Reads, u32)) -> (Work<MsDeformAttn>, Ve
     (work, inputs)
 }
 
-fn holds(work: &dyn AnyWork, way: (Layout, Reads, u32)) {
+fn holds(work: &dyn AnyWork, way: Way) {
     let outcome = run(work, &Device::cpu(), &RunOptions::default());
     let outcome = outcome.unwrap_or_else(|e| panic!("{way:?}: {e}"));
     assert!(outcome.passed(), "{way:?}: {:?}", outcome.outputs);
@@ -164,5 +171,33 @@ fn a_weight_that_is_no_number_counts_inside_alone() {
         };
         assert!(good.is_finite() && bad.is_nan());
         holds(&Given::new(work, inputs), way);
+    }
+}
+
+#[test]
+fn producers_of_every_ratio_and_rings_of_every_length_are_right() {
+    let options = |seed: u64| {
+        let mut options = RunOptions::default();
+        (options.seed, options.timing) = (seed, Timing::Random);
+        options
+    };
+    for (producers, stages) in [(1, 2), (1, 4), (2, 3), (3, 2), (4, 4)] {
+        for (queries, copied) in [(1, true), (59, false), (129, true)] {
+            let choice = Choice {
+                form: Some(Form::Specialized),
+                producers: Some(producers),
+                stages: Some(stages),
+                copied: Some(copied),
+                warps: Some(8),
+                ctas: Some(2),
+                ..Choice::default()
+            };
+            let problem = Problem::new(2, queries, 1, 8, &[[9, 7], [5, 4], [1, 1]]);
+            let work = Work::<MsDeformAttn>::new(problem, &choice, &Device::cpu().target());
+            let work = work.unwrap_or_else(|e| panic!("{e}"));
+            let outcome = run(&work, &Device::cpu(), &options(producers.into()));
+            let outcome = outcome.unwrap_or_else(|e| panic!("{choice:?}: {e}"));
+            assert!(outcome.passed(), "{choice:?}: {:?}", outcome.outputs);
+        }
     }
 }

@@ -108,7 +108,7 @@ pub(super) fn cases() -> Vec<Case<Problem, Choice>> {
         stages: Some(stages),
         ..small(warps)
     };
-    for (i, producers) in [1, 2, 3, 4].into_iter().enumerate() {
+    for (i, producers) in [(1, 2), (2, 3), (3, 4)] {
         let (heads, queries) = [(1, 129), (2, 0), (2, 33), (1, 1)][i];
         let problem = Problem {
             layout: [Layout::Halo, Layout::Standard][i % 2],
