@@ -396,6 +396,13 @@ impl Config {
         if !config.strip.is_power_of_two() {
             return refuse(format!("--strip is a power of two, not {}", config.strip));
         }
+        let tallest = p.shapes.0.iter().map(|shape| p.stored(*shape)[0]).max();
+        if tallest.is_some_and(|height| height * u64::from(config.strip) >= 1 << 31) {
+            return refuse(format!(
+                "a strip has less than 2147483648 queries: --strip {} is too wide",
+                config.strip
+            ));
+        }
         if config.order == Order::Strips && u64::from(p.num_query) != p.spatial() {
             return refuse(format!(
                 "--order strips: queries are the {} pixels of the levels, not {}",
@@ -541,4 +548,45 @@ fn parts(p: &Problem, round: u32, groups: u64, target: &Target) -> u32 {
     (1..=most)
         .min_by(|a, b| cost(a).total_cmp(&cost(b)))
         .unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(choice: Choice) -> String {
+        let problem = Problem::new(1, 192, 1, 4, &[[16, 12]]);
+        let config = Config::new(&problem, &choice, &Target::SM_90A);
+        config.map_or_else(|e| e.to_string(), |config| format!("{config:?}"))
+    }
+
+    #[test]
+    fn what_does_not_fit_gets_a_sentence() {
+        let strip = |strip: u32| Choice {
+            order: Some(Order::Strips),
+            strip: Some(strip),
+            ..Choice::default()
+        };
+        assert!(refused(strip(0)).contains("a power of two, not 0"));
+        assert!(refused(strip(12)).contains("a power of two, not 12"));
+        assert!(refused(strip(1 << 31)).contains("--strip 2147483648 is too wide"));
+        let roles = |producers: u32, stages: u32| Choice {
+            producers: Some(producers),
+            stages: Some(stages),
+            ..Choice::default()
+        };
+        assert!(refused(roles(5, 2)).contains("--producers is 1 to 4 of eight warps, not 5"));
+        assert!(refused(roles(2, 5)).contains("--stages is 2 to 4, not 5"));
+        let plain = Choice {
+            form: Some(Form::Plain),
+            ..roles(2, 2)
+        };
+        assert!(refused(plain).contains("--producers is of the form specialized"));
+        let parts = Choice {
+            share: Some(Share::Ranges),
+            parts: Some(3),
+            ..Choice::default()
+        };
+        assert!(refused(parts).contains("--parts 3 are of --share parts"));
+    }
 }
