@@ -59,10 +59,10 @@ pub struct Choice {
     /// What the lanes of a query read at a time
     #[arg(long)]
     pub reads: Option<Reads>,
-    /// Warps that gather; in the form specialized also those that work out points, by eights
+    /// Warps that gather; in the form specialized also those that work out points
     #[arg(long, value_name = "COUNT")]
     pub warps: Option<u32>,
-    /// Warps of eight that work out points, 1 to 4
+    /// Of every eight of these, those that work out points, 1 to 4; the others gather
     #[arg(long, value_name = "COUNT")]
     pub producers: Option<u32>,
     /// Stages of the rings between those who work out points and those who gather
@@ -80,9 +80,9 @@ pub struct Choice {
     /// Points that are summed in f16 before they are added in f32
     #[arg(long, value_name = "COUNT")]
     pub sums: Option<u32>,
-    /// Have pixels of two points in one word, of 16 bits each
-    #[arg(long, value_name = "BOOL")]
-    pub paired: Option<bool>,
+    /// Points that are handed on as one, 1, 2 or 4: the pixels of two are one word
+    #[arg(long, value_name = "COUNT")]
+    pub joined: Option<u32>,
     /// How what was worked out of a point comes to those who gather it
     #[arg(long)]
     pub handed: Option<Handed>,
@@ -138,14 +138,14 @@ pub struct Config {
     pub registers: Option<[u32; 2]>,
     /// Levels, from the last on, that are kept in shared memory.
     pub held: u32,
-    /// Pixels that these may have, with room for those of the last copy; 0 where none is kept.
-    pub held_pixels: u32,
+    /// Copies that bring these, and the pixels of each; 0 where none is kept.
+    pub held_boxes: [u32; 2],
     /// Points whose values are asked for ahead.
     pub ahead: u32,
     /// Points that are summed in f16 before they are added in f32.
     pub sums: u32,
-    /// Have records the pixels of two points in one word?
-    pub paired: bool,
+    /// Points of a record.
+    pub joined: u32,
     /// How what was worked out of a point comes to those who gather it.
     pub handed: Handed,
     /// Are points asked for a round ahead?
@@ -164,20 +164,22 @@ pub struct Config {
 
 /// Registers of a thread that works out points for others.
 const PRODUCER_REGISTERS: u32 = 72;
+/// Registers of a thread that copies.
+pub(super) const COPIER_REGISTERS: u32 = 24;
 /// Values that the L2 keeps.
 const NEAR_BYTES: u64 = 32 << 20;
 /// Bytes that barriers may take.
 const BARRIERS: u64 = 128;
 /// Columns of a strip.
 const STRIP: u32 = 16;
-/// Pixels that one copy brings of levels that are kept.
-pub(super) const BOX: u32 = 64;
+/// The most pixels that one copy brings of levels that are kept.
+const BOX: u64 = 256;
 
 impl Config {
     /// Bytes of shared memory.
     pub(super) fn shared_bytes(&self, class: &Class, heads: u32) -> u64 {
         let lanes = Lanes::new(class, self.reads, heads);
-        let held = u64::from(self.held_pixels) * u64::from(lanes.heads * class.pixel_bytes());
+        let held = u64::from(self.held_pixels()) * u64::from(lanes.heads * class.pixel_bytes());
         let stage = match self.form {
             Form::Plain => 0,
             Form::Specialized => {
@@ -192,18 +194,22 @@ impl Config {
         held + u64::from(self.stages) * u64::from(stage) + BARRIERS
     }
 
+    /// Pixels that are kept, with room for those of the last copy.
+    pub(super) fn held_pixels(&self) -> u32 {
+        self.held_boxes.into_iter().product()
+    }
+
     /// How records look.
     pub(super) fn format(&self, class: &Class, lanes: &Lanes) -> Format {
         Format {
-            points: if self.paired { 2 } else { 1 },
+            points: self.joined,
             weights: lanes.weight_words(class),
         }
     }
 
     /// The records of a round in shared memory.
     pub(super) fn shelf(&self, class: &Class, lanes: &Lanes) -> Shelf {
-        let rows = self.gathering() * lanes.items();
-        Shelf::new(self.format(class, lanes), class, lanes, rows)
+        Shelf::new(self.format(class, lanes), class, lanes, self.gathering())
     }
 
     /// Warps that work out points for others.
@@ -279,27 +285,28 @@ impl Config {
         if !(2..=4).contains(&self.stages) {
             return refuse(format!("--stages is 2 to 4, not {}", self.stages));
         }
-        if !matches!(self.warps, 8 | 16 | 24) {
+        if !(8..=30).contains(&self.warps) {
             return refuse(format!(
-                "--warps is 8, 16 or 24 in the form specialized, not {}",
+                "--warps is 8 to 30 in the form specialized, not {}",
                 self.warps
             ));
         }
         Ok(())
     }
 
-    /// Registers that producers leave to those who gather, where both are whole warpgroups.
+    /// Registers of producers and of those who gather, where both are whole
+    /// warpgroups: those who gather have what all others leave.
     fn moved(&self, target: &Target) -> Option<[u32; 2]> {
         let (producing, gathering) = (self.producing(), self.gathering());
-        if !producing.is_multiple_of(4) || !gathering.is_multiple_of(4) {
+        let copying = 4 * self.copying();
+        let all = producing + gathering + copying;
+        if !producing.is_multiple_of(4) || !gathering.is_multiple_of(4) || all > 32 {
             return None;
         }
-        let all = producing + gathering + self.copying();
-        // Registers are given to whole groups of four warps.
-        let enter = target.registers / 32 / all.next_multiple_of(4) / 8 * 8;
+        let enter = target.registers / 32 / all / 8 * 8;
         let kept = PRODUCER_REGISTERS.min(enter);
-        let gathered = enter + (enter - kept) * producing / gathering;
-        Some([kept, (gathered / 8 * 8).min(248)])
+        let left = enter * all - kept * producing - COPIER_REGISTERS * copying;
+        Some([kept, (left / gathering / 8 * 8).min(248)])
     }
 
     /// The config with the caller's choices in it, or why there is none.
@@ -345,8 +352,16 @@ impl Config {
         });
         let lanes = Lanes::new(&class, reads, p.heads);
         let order = choice.order.unwrap_or(Order::Rows);
-        // Pixels of records have 16 bits each where two share one.
-        let can_pair = lanes.can_pair(&class) && p.spatial() <= 1 << 16;
+        // Points that follow each other in a lane, or in a level; and how many
+        // of them are best handed on: shared memory gives words of two at once,
+        // shuffles one.
+        let (in_row, best): (u32, &[u32]) = match form {
+            Form::Plain => (lanes.in_row(&class), &[2]),
+            Form::Specialized => (class.points, &[4, 2]),
+        };
+        // Pixels have 16 bits each where two share a word.
+        let can_join = |n: u32| n == 1 || in_row.is_multiple_of(n) && p.spatial() <= 1 << 16;
+        let joined = best.iter().copied().find(|&n| can_join(n)).unwrap_or(1);
         let mut config = Self {
             form,
             reads,
@@ -356,7 +371,7 @@ impl Config {
             copied: false,
             registers: None,
             held: 0,
-            held_pixels: 0,
+            held_boxes: [0; 2],
             ahead: choice.ahead.unwrap_or(match (form, order, lanes.sides) {
                 (_, _, 1) => 3,
                 // More warps have fewer registers.
@@ -365,7 +380,7 @@ impl Config {
             }),
             // Four or six products.
             sums: choice.sums.unwrap_or(if lanes.sides == 1 { 1 } else { 3 }),
-            paired: choice.paired.unwrap_or(can_pair),
+            joined: choice.joined.unwrap_or(joined),
             handed: choice.handed.unwrap_or(match form {
                 Form::Plain => Handed::Shuffles,
                 Form::Specialized => Handed::Shared,
@@ -385,12 +400,14 @@ impl Config {
         within("ahead", config.ahead, 8)?;
         // Of eight products in f16, one in ten million sums is off by its bound.
         within("sums", config.sums, 8 / lanes.corners())?;
-        if config.paired && !can_pair {
+        if !matches!(config.joined, 1 | 2 | 4) {
+            return refuse(format!("--joined is 1, 2 or 4, not {}", config.joined));
+        }
+        if !can_join(config.joined) {
             return refuse(format!(
-                "--paired true: records of two points need an even number of points of a lane and at most 65536 pixels, not {} of {} points and {} pixels",
-                lanes.per_lane(&class),
-                class.all_points(),
-                p.spatial()
+                "--joined {n}: there are a multiple of {n} points that follow each other and at most 65536 pixels, not {in_row} points and {} pixels",
+                p.spatial(),
+                n = config.joined
             ));
         }
         if !config.strip.is_power_of_two() {
@@ -415,7 +432,7 @@ impl Config {
         let fits = |c: &Self| c.shared_bytes(&class, p.heads) <= have;
         let keep = |held: u32| Self {
             held,
-            held_pixels: held_pixels(p, held),
+            held_boxes: held_boxes(p, &lanes, held),
             ..config
         };
         let most = class.levels.saturating_sub(1).max(1);
@@ -525,12 +542,24 @@ impl Config {
     }
 }
 
-/// Pixels of the last levels, in whole copies.
-fn held_pixels(p: &Problem, held: u32) -> u32 {
+/// Copies that bring the last levels, and the pixels of each, with the least room to spare.
+fn held_boxes(p: &Problem, lanes: &Lanes, held: u32) -> [u32; 2] {
     let skip = p.shapes.0.len() - held as usize;
     let pixels = |shape: &[u32; 2]| p.stored(*shape).iter().product::<u64>();
     let all: u64 = p.shapes.0[skip..].iter().map(pixels).sum();
-    (all as u32).next_multiple_of(BOX)
+    if all == 0 {
+        return [0; 2];
+    }
+    // Where a copy puts its pixels is a multiple of 128 bytes.
+    let row = u64::from(lanes.heads * p.class().pixel_bytes());
+    let step = 128 >> row.trailing_zeros().min(7);
+    let least = all.div_ceil(BOX);
+    let boxes = |copies: u64| [copies, all.div_ceil(copies).next_multiple_of(step)];
+    let found = (least..2 * least + 8)
+        .map(boxes)
+        .filter(|[_, each]| *each <= BOX);
+    let best = found.min_by_key(|[copies, each]| copies * each);
+    best.unwrap_or_default().map(|x| x as u32)
 }
 
 /// Into how many parts queries are divided, so that waves are full.
@@ -577,6 +606,18 @@ mod tests {
         };
         assert!(refused(roles(5, 2)).contains("--producers is 1 to 4 of eight warps, not 5"));
         assert!(refused(roles(2, 5)).contains("--stages is 2 to 4, not 5"));
+        let warps = Choice {
+            warps: Some(31),
+            ..roles(2, 2)
+        };
+        assert!(refused(warps).contains("--warps is 8 to 30 in the form specialized, not 31"));
+        let joined = |joined: u32| Choice {
+            form: Some(Form::Plain),
+            joined: Some(joined),
+            ..Choice::default()
+        };
+        assert!(refused(joined(3)).contains("--joined is 1, 2 or 4, not 3"));
+        assert!(refused(joined(4)).contains("a multiple of 4 points that follow each other"));
         let plain = Choice {
             form: Some(Form::Plain),
             ..roles(2, 2)

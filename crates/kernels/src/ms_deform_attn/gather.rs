@@ -126,6 +126,15 @@ impl Whose {
 /// The number of no query.
 const NOBODY: u32 = u32::MAX;
 
+/// How the points of a level are read.
+struct Reading<E> {
+    /// What the lane reads of a point, from its first pixel on: the first byte.
+    inside: Reg<u32>,
+    /// That corners are apart is the same for all lanes, and costs nothing
+    /// where a point is read.
+    corners: Vec<Corner<E>>,
+}
+
 /// Where a corner of the points of a level is read, from a pixel's place on.
 #[derive(Clone, Copy)]
 enum Corner<E> {
@@ -140,11 +149,7 @@ pub(super) struct Gather<'a, E, N> {
     line: &'a Line<E, N>,
     seat: Seat,
     item: Item,
-    /// What the lane reads of a pixel: its first byte.
-    inside: Reg<u32>,
-    /// The corners of a point, by level. That they are apart is the same for
-    /// all lanes, and costs nothing where a point is read.
-    levels: Vec<Vec<Corner<E>>>,
+    levels: Vec<Reading<E>>,
 }
 
 impl<'a, E: Texel, N: Number> Gather<'a, E, N> {
@@ -166,6 +171,16 @@ impl<'a, E: Texel, N: Number> Gather<'a, E, N> {
             .mul_wide(line.spatial * line.heads * class.channels)
             + (item.head * class.channels).cast::<u64>();
         let value = line.value.offset(start);
+        let inside = seat.head_within(lanes) * class.pixel_bytes() + chunk * BYTES;
+        // Bytes from a pixel to the next, in what is kept and in all values.
+        let pitches = [lanes.heads.reg(), line.heads].map(|heads| heads * class.pixel_bytes());
+        let beside = |step: Reg<u32>| {
+            pitches.map(|pitch| match seat.side {
+                None => inside,
+                Some(side) => inside + side * step * pitch,
+            })
+        };
+        let wide = beside(1u32.reg());
         let level = |level: u32| {
             let [down, right] = line.level_of(level.reg()).steps;
             let steps = match lanes.sides {
@@ -182,13 +197,21 @@ impl<'a, E: Texel, N: Number> Gather<'a, E, N> {
                     Corner::Far(pixels.map_or(value, |n| value.offset(n * pitch)))
                 }
             };
-            steps.into_iter().map(corner).collect()
+            let [near, far] = match class.narrow {
+                true => beside(right),
+                false => wide,
+            };
+            let corners: Vec<_> = steps.into_iter().map(corner).collect();
+            let inside = match corners[0] {
+                Corner::Near(..) => near,
+                Corner::Far(_) => far,
+            };
+            Reading { inside, corners }
         };
         Self {
             line,
             seat,
             item,
-            inside: seat.head_within(lanes) * class.pixel_bytes() + chunk * BYTES,
             levels: (0..class.levels).map(level).collect(),
         }
     }
@@ -196,13 +219,13 @@ impl<'a, E: Texel, N: Number> Gather<'a, E, N> {
     /// Asks for the corners of a point, what a lane has of them.
     #[track_caller]
     fn fetch(&self, level: u32, spot: Spot) -> Vec<(Words<E>, E::Weight)> {
-        let corners = &self.levels[level as usize];
+        let Reading { inside, corners } = &self.levels[level as usize];
         let heads = match corners[0] {
             Corner::Near(..) => self.line.lanes.heads.reg(),
             Corner::Far(_) => self.line.heads,
         };
         let pitch = heads * self.line.class.pixel_bytes();
-        let at = spot.pixel.mad(pitch, self.inside);
+        let at = spot.pixel.mad(pitch, *inside);
         let read = |corner: &Corner<E>| match *corner {
             Corner::Near(tile, more) => tile.load_byte(at + more),
             Corner::Far(value) => value

@@ -87,9 +87,12 @@ impl Lanes {
         }
     }
 
-    /// May two points share a record: are there two of a lane at a time?
-    pub(super) fn can_pair(&self, class: &Class) -> bool {
-        self.is_dense(class) && self.per_lane(class).is_multiple_of(2)
+    /// Points that follow each other of those that a lane works out.
+    pub(super) fn in_row(&self, class: &Class) -> u32 {
+        match self.is_dense(class) {
+            true => self.per_lane(class),
+            false => 1,
+        }
     }
 
     /// Words of a point's weights that a lane is handed.

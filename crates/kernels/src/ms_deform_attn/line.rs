@@ -1,6 +1,6 @@
 //! The parameters of a launch, and what all forms do with them.
 
-use super::config::{BOX, Config};
+use super::config::Config;
 use super::lanes::Lanes;
 use super::level::{Extent, Level};
 use super::problem::Class;
@@ -35,8 +35,8 @@ pub(super) struct Line<E, N> {
 }
 
 /// The map of values as rows of all heads.
-pub(super) fn pixels(class: &Class, lanes: &Lanes) -> TensorMapDecl {
-    let pixels = [lanes.heads * class.channels, BOX];
+pub(super) fn pixels(class: &Class, c: &Config, lanes: &Lanes) -> TensorMapDecl {
+    let pixels = [lanes.heads * class.channels, c.held_boxes[1]];
     TensorMapDecl {
         swizzle: Swizzle::None,
         ..TensorMapDecl::tiled(class.value.dtype(), pixels)
@@ -49,7 +49,7 @@ pub(super) type Held<E> = Ring<Tile<E>>;
 impl<E: Texel, N: Number> Line<E, N> {
     pub(super) fn declare(k: Builder, class: &Class, c: &Config, lanes: Lanes) -> Self {
         let value = k.pointer("value");
-        let pixels = (c.held > 0).then(|| k.tensor_map("pixels", pixels(class, &lanes)));
+        let pixels = (c.held > 0).then(|| k.tensor_map("pixels", pixels(class, c, &lanes)));
         let (locations, weights) = (k.pointer("locations"), k.pointer("weights"));
         let out = k.pointer("out");
         let [spatial, queries, heads] =
@@ -127,7 +127,7 @@ impl<E: Texel, N: Number> Line<E, N> {
     pub(super) fn held(&self, k: Builder) -> Option<Held<E>> {
         let cols = self.lanes.heads * self.class.channels;
         (self.config.held > 0)
-            .then(|| k.ring("held", 1, |s| s.plain::<E>(self.config.held_pixels, cols)))
+            .then(|| k.ring("held", 1, |s| s.plain::<E>(self.config.held_pixels(), cols)))
     }
 
     /// Brings the levels that are kept, for every item; and those of the next
@@ -137,7 +137,8 @@ impl<E: Texel, N: Number> Line<E, N> {
             return;
         };
         let cols = self.lanes.heads * self.class.channels;
-        let boxes = || (0..self.config.held_pixels).step_by(BOX as usize);
+        let [copies, each] = self.config.held_boxes;
+        let boxes = || (0..copies).map(|i| i * each);
         let corner = |group: Reg<u32>| {
             let (batch, head, _) = self.group(group);
             [head * self.class.channels, batch * self.spatial + start]
@@ -147,7 +148,7 @@ impl<E: Texel, N: Number> Line<E, N> {
                 let slot = held.acquire();
                 let [col, first] = corner(visit.group);
                 for row in boxes() {
-                    let to = slot.tiles().slice(row..row + BOX, 0..cols);
+                    let to = slot.tiles().slice(row..row + each, 0..cols);
                     slot.load(map, to, [col, first + row]);
                 }
                 slot.commit();

@@ -269,7 +269,7 @@ fn args(p: &Problem, c: &Config, lanes: &Lanes) -> Vec<PlanArg> {
     if c.held > 0 {
         let row = u64::from(p.heads * p.channels);
         let rows = u64::from(p.batch).max(1) * p.spatial();
-        let map = line::pixels(&p.class(), lanes);
+        let map = line::pixels(&p.class(), c, lanes);
         args.push(PlanArg::dense(map, Buffer::Input(0), &[row, rows]));
     }
     args.extend([3, 4].map(input));

@@ -4,7 +4,7 @@ use super::lanes::Lanes;
 use super::level::Level;
 use super::line::Line;
 use super::problem::Class;
-use super::record::{Format, Spot};
+use super::record::{Made, Record};
 use super::texel::{Number, Texel};
 use warpline_ir::build::*;
 
@@ -86,9 +86,9 @@ impl<'a, E: Texel, N: Number> Own<'a, E, N> {
         lanes.is_dense(class) && lanes.per_lane(class).is_multiple_of(N::PER_WORD)
     }
 
-    /// The records of a lane's points, for every side.
+    /// The records of a lane's points.
     #[track_caller]
-    pub(super) fn records(&self, raw: &Raw) -> Vec<Vec<Vec<Reg<u32>>>> {
+    pub(super) fn records(&self, raw: &Raw) -> Vec<Record> {
         let (class, lanes) = (&self.line.class, &self.line.lanes);
         let numbers = |words: &[Reg<u32>]| -> Vec<Reg<f32>> {
             match self.packed() {
@@ -98,16 +98,16 @@ impl<'a, E: Texel, N: Number> Own<'a, E, N> {
         };
         let (places, weights) = raw.words.split_at(raw.places);
         let (places, weights) = (numbers(places), numbers(weights));
-        let spots: Vec<Vec<Spot>> = (places.chunks(2).zip(weights).enumerate())
+        let points: Vec<Made> = (places.chunks(2).zip(weights).enumerate())
             .map(|(i, (place, weight))| {
                 let level = self.level.unwrap_or_else(|| {
                     let point = point(class, lanes, self.within, i as u32);
                     self.line.level_of(point / class.points)
                 });
-                spots::<E>(lanes.sides, &level, [place[0], place[1]], weight)
+                made::<E>(lanes.sides, &level, [place[0], place[1]], weight)
             })
             .collect();
-        records(self.line.format(), spots)
+        self.line.format().records(&points)
     }
 }
 
@@ -121,50 +121,22 @@ fn point(class: &Class, lanes: &Lanes, within: Reg<u32>, i: u32) -> Reg<u32> {
     }
 }
 
-/// A point as each side reads it.
+/// A point, for as many sides.
 #[track_caller]
-pub(super) fn spots<E: Texel>(
+pub(super) fn made<E: Texel>(
     sides: u32,
     level: &Level,
     place: [Reg<f32>; 2],
     weight: Reg<f32>,
-) -> Vec<Spot> {
+) -> Made {
     let window = level.window(place, weight);
     let [up, down] = window.weights;
-    if sides == 1 {
-        return vec![Spot {
-            pixel: window.first,
-            weights: E::hand(&[up[0], up[1], down[0], down[1]]),
-        }];
-    }
-    let right = window.first + level.steps[1];
-    let side = |(i, pixel): (usize, Reg<u32>)| Spot {
-        pixel,
-        weights: E::hand(&[up[i], down[i]]),
+    let weights = match sides {
+        1 => vec![E::hand(&[up[0], up[1], down[0], down[1]])],
+        _ => (0..2).map(|i| E::hand(&[up[i], down[i]])).collect(),
     };
-    [window.first, right]
-        .into_iter()
-        .enumerate()
-        .map(side)
-        .collect()
-}
-
-/// The records of points that follow each other, each with its sides: by
-/// record and side.
-#[track_caller]
-pub(super) fn records(format: Format, spots: Vec<Vec<Spot>>) -> Vec<Vec<Vec<Reg<u32>>>> {
-    let mut spots = spots.into_iter().peekable();
-    let mut all = Vec::new();
-    while spots.peek().is_some() {
-        let some: Vec<Vec<Spot>> = spots.by_ref().take(format.points as usize).collect();
-        let sides = some[0].len();
-        let mut by_side: Vec<Vec<Spot>> = (0..sides).map(|_| Vec::new()).collect();
-        for point in some {
-            for (side, spot) in by_side.iter_mut().zip(point) {
-                side.push(spot);
-            }
-        }
-        all.push(by_side.iter().map(|spots| format.pack(spots)).collect());
+    Made {
+        pixel: window.first,
+        weights,
     }
-    all
 }

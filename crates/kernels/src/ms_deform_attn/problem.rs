@@ -140,6 +140,8 @@ pub(super) struct Class {
     pub(super) levels: u32,
     pub(super) points: u32,
     pub(super) layout: Layout,
+    /// Has a level one column only?
+    pub(super) narrow: bool,
 }
 
 impl Class {
@@ -224,6 +226,7 @@ impl Problem {
             levels: self.shapes.0.len() as u32,
             points: self.points,
             layout: self.layout,
+            narrow: (self.shapes.0.iter()).any(|shape| self.stored(*shape)[1] == 1),
         }
     }
 

@@ -5,14 +5,14 @@
 //!                          hold ──► held ──────────┘
 //! ```
 
-use super::config::{Config, Handed};
+use super::config::{COPIER_REGISTERS, Config, Handed};
 use super::gather::{Gather, Seat, Whose};
 use super::lanes::Lanes;
 use super::level::Level;
 use super::line::{Held, Line};
-use super::points::{records, spots};
+use super::points::made;
 use super::problem::{Class, Problem};
-use super::record::{Lent, Shelf};
+use super::record::{Lent, Record, Row, Shelf};
 use super::texel::{Number, Texel};
 use super::walk::Item;
 use crate::plan::{Buffer, PlanArg};
@@ -109,10 +109,19 @@ pub(super) fn roles<E: Texel, N: Number>(k: Builder, line: &Line<E, N>) {
         .registers_opt(gathering)
         .body(|| gather(line, held, shelf, ring));
     if let Some(held) = held {
-        k.role("hold").warps(1).body(|| line.bring(held));
+        copier(k, "hold", c).body(|| line.bring(held));
     }
     if let Some((maps, ring)) = given {
-        k.role("fetch").warps(1).body(|| fetch(line, maps, ring));
+        copier(k, "fetch", c).body(|| fetch(line, maps, ring));
+    }
+}
+
+/// A role of one thread that works: one warp, or a warpgroup where registers are moved.
+fn copier(k: Builder, name: &str, c: &Config) -> RoleDecl {
+    let role = k.role(name);
+    match c.registers {
+        None => role.warps(1),
+        Some(_) => role.warpgroups(1).registers(COPIER_REGISTERS),
     }
 }
 
@@ -163,13 +172,34 @@ struct Column {
     level: Option<Level>,
 }
 
+/// Whose row one is.
+struct Name {
+    row: Reg<u32>,
+    whose: Whose,
+}
+
+/// Points of a row that were asked for.
+struct Asked {
+    place: Row,
+    /// Whether there is such a row, where that is not sure.
+    there: Option<Reg<bool>>,
+    column: usize,
+    places: Vec<Reg<f32>>,
+    weights: Vec<Reg<f32>>,
+}
+
 impl<'a, E: Texel, N: Number> Producer<'a, E, N> {
     fn new(line: &'a Line<E, N>, shelf: Shelf) -> Self {
         let wide = shelf.records().next_power_of_two().min(32);
-        let thread = thread_in_role();
+        // Rows that a warp works on at a time: neighbours, as they lie so.
+        let at_once = 32 / wide;
         let (points, each) = (line.class.points, line.format().points);
         let column = |first: u32| {
-            let record = (thread & (wide - 1)) + first;
+            // Neighbours in a row of places lie as far apart as rows do: lanes
+            // that work at the same time have other columns in other rows.
+            let apart = wide / at_once;
+            let turned = (lane_id() & (at_once - 1)) * apart;
+            let record = ((lane_id() >> at_once.trailing_zeros()) ^ turned) + first;
             let there = (first + wide > shelf.records()).then(|| record.lt(shelf.records()));
             let record = match there {
                 None => record,
@@ -191,7 +221,7 @@ impl<'a, E: Texel, N: Number> Producer<'a, E, N> {
                 .map(column)
                 .collect(),
             wide,
-            row: thread >> wide.trailing_zeros(),
+            row: warp_in_role() * at_once + (lane_id() & (at_once - 1)),
             rows: role_threads() / wide,
         }
     }
@@ -204,14 +234,18 @@ impl<'a, E: Texel, N: Number> Producer<'a, E, N> {
             steps(item.rounds).each(|i| {
                 let from = given.map(|given| given.wait());
                 let tiles = from.as_ref().map(|slot| slot.tiles());
-                let first = item.first + i * round;
-                let slot = out.acquire();
-                let (to, names) = slot.tiles();
-                let numbers = self.number(item, first, names);
+                let names = self.names(item, item.first + i * round);
                 let starts: Vec<u32> = (0..self.shelf.rows()).step_by(self.rows as usize).collect();
-                // Some are asked for before the first of them is worked out.
-                for some in starts.chunks(TOGETHER) {
-                    self.some(tiles, &numbers, some, to);
+                let mut some = starts.chunks(TOGETHER);
+                let ask = |starts: &[u32]| self.ask(tiles, &names, starts);
+                // They are on their way while there is no room for them.
+                let mut asked = some.next().map(ask);
+                let slot = out.acquire();
+                let (to, to_names) = slot.tiles();
+                self.put_names(to_names, &names);
+                while let Some(points) = asked {
+                    self.put(to, points);
+                    asked = some.next().map(ask);
                 }
                 slot.commit();
                 if let Some(from) = from {
@@ -221,13 +255,13 @@ impl<'a, E: Texel, N: Number> Producer<'a, E, N> {
         });
     }
 
-    /// Works out whose rows a warp has, each lane some of them, and puts that too.
-    fn number(&self, item: Item, first: Reg<u32>, to: TileRef<u32>) -> Vec<Reg<u32>> {
-        let (line, all) = (self.line, self.shelf.rows());
+    /// Works out whose rows a warp has, each lane some of them.
+    fn names(&self, item: Item, first: Reg<u32>) -> Vec<Name> {
+        let line = self.line;
         let heads = line.lanes.heads;
         // Rows of a warp at a time, and of all.
         let at_once = 32 / self.wide;
-        let count = all.div_ceil(self.rows) * at_once;
+        let count = self.shelf.rows().div_ceil(self.rows) * at_once;
         let some = |from: u32| {
             let i = lane_id() + from;
             let (pass, within) = (i >> at_once.trailing_zeros(), i & (at_once - 1));
@@ -237,43 +271,62 @@ impl<'a, E: Texel, N: Number> Producer<'a, E, N> {
                 n => (row >> n.trailing_zeros(), item.head + (row & (n - 1))),
             };
             let whose = Whose::at(line, item, first + step, head);
-            if_(row.lt(all), || to.store(0u32, row, whose.word()));
-            whose.number
+            Name { row, whose }
         };
         (0..count).step_by(32).map(some).collect()
     }
 
-    /// Works out the points of some rows.
-    fn some(
+    /// Puts whose rows these are.
+    fn put_names(&self, to: TileRef<u32>, names: &[Name]) {
+        for Name { row, whose } in names {
+            if_(row.lt(self.shelf.rows()), || {
+                to.store(0u32, *row, whose.word());
+            });
+        }
+    }
+
+    /// Asks for the points of some rows.
+    fn ask(
         &self,
         tiles: Option<(TileRef<N>, TileRef<N>)>,
-        numbers: &[Reg<u32>],
+        names: &[Name],
         starts: &[u32],
-        to: TileRef<u32>,
-    ) {
-        let mut todo = Vec::new();
+    ) -> Vec<Asked> {
+        let mut asked = Vec::new();
         for &start in starts {
             let (row, all) = (self.row + start, self.shelf.rows());
             let there = (start + self.rows > all).then(|| row.lt(all));
-            let row = match there {
-                None => row,
-                Some(_) => row.min(all - 1),
+            let (row, place) = match there {
+                None => (row, self.shelf.row(self.row, start)),
+                Some(_) => {
+                    let row = row.min(all - 1);
+                    (row, self.shelf.row(row, 0))
+                }
             };
             for column in 0..self.columns.len() {
-                let given = match tiles {
+                let (places, weights) = match tiles {
                     Some(tiles) => self.near(tiles, row, column),
-                    None => self.far(numbers, start / self.rows, column),
+                    None => self.far(names, start / self.rows, column),
                 };
-                todo.push((row, column, there, given));
+                asked.push(Asked {
+                    place,
+                    there,
+                    column,
+                    places,
+                    weights,
+                });
             }
         }
-        for (row, column, there, (places, weights)) in todo {
-            let Column {
-                record, there: is, ..
-            } = self.columns[column];
-            let made = self.record(column, &places, &weights);
-            let put = || self.shelf.put(to, row, record, &made);
-            match (there, is) {
+        asked
+    }
+
+    /// Works out points, and puts them.
+    fn put(&self, to: TileRef<u32>, points: Vec<Asked>) {
+        for asked in points {
+            let Column { record, there, .. } = self.columns[asked.column];
+            let made = self.record(asked.column, &asked.places, &asked.weights);
+            let put = || self.shelf.put(to, asked.place, record, &made);
+            match (asked.there, there) {
                 (None, None) => put(),
                 (Some(a), None) | (None, Some(a)) => if_(a, put),
                 (Some(a), Some(b)) => if_(a & b, put),
@@ -303,18 +356,13 @@ impl<'a, E: Texel, N: Number> Producer<'a, E, N> {
 
     /// Reads the places and weights of a record's points, at a pass over rows.
     #[track_caller]
-    fn far(
-        &self,
-        numbers: &[Reg<u32>],
-        pass: u32,
-        column: usize,
-    ) -> (Vec<Reg<f32>>, Vec<Reg<f32>>) {
+    fn far(&self, names: &[Name], pass: u32, column: usize) -> (Vec<Reg<f32>>, Vec<Reg<f32>>) {
         let line = self.line;
         let (all, each) = (line.class.all_points(), line.format().points);
         let at_once = 32 / self.wide;
         let first = pass * at_once;
-        let lane = (lane_id() >> self.wide.trailing_zeros()) + first % 32;
-        let number = shuffle_from(numbers[(first / 32) as usize], lane);
+        let lane = (lane_id() & (at_once - 1)) + first % 32;
+        let number = shuffle_from(names[(first / 32) as usize].whose.number, lane);
         let point = self.columns[column].record * each;
         let places = line.locations.offset(number.mul_wide(2 * all));
         let weights = line.weights.offset(number.mul_wide(all));
@@ -324,24 +372,20 @@ impl<'a, E: Texel, N: Number> Producer<'a, E, N> {
         )
     }
 
-    /// The record of some points, for every side.
+    /// The record of some points.
     #[track_caller]
-    fn record(
-        &self,
-        column: usize,
-        places: &[Reg<f32>],
-        weights: &[Reg<f32>],
-    ) -> Vec<Vec<Reg<u32>>> {
+    fn record(&self, column: usize, places: &[Reg<f32>], weights: &[Reg<f32>]) -> Record {
         let line = self.line;
         let Column { record, level, .. } = self.columns[column];
         let each = line.format().points;
         let points = (0..).zip(places.chunks(2).zip(weights));
-        let spots = points.map(|(i, (place, &weight))| {
+        let points = points.map(|(i, (place, &weight))| {
             let level =
                 level.unwrap_or_else(|| line.level_of((record * each + i) / line.class.points));
-            spots::<E>(line.lanes.sides, &level, [place[0], place[1]], weight)
+            made::<E>(line.lanes.sides, &level, [place[0], place[1]], weight)
         });
-        records(line.format(), spots.collect()).swap_remove(0)
+        let points: Vec<_> = points.collect();
+        line.format().records(&points).swap_remove(0)
     }
 }
 
@@ -354,7 +398,11 @@ fn gather<E: Texel, N: Number>(
 ) {
     let lanes = &line.lanes;
     let seat = Seat::new(lanes);
-    let row = warp_in_role() * lanes.items() + seat.item;
+    let row = Row {
+        warp: warp_in_role(),
+        item: seat.item,
+    };
+    let name = row.warp * lanes.items() + row.item;
     let points = line.format().points;
     line.each(|item| {
         let kept = held.map(|held| held.wait());
@@ -363,7 +411,7 @@ fn gather<E: Texel, N: Number>(
         steps(item.rounds).each(|_| {
             let slot = ring.wait();
             let (from, names) = slot.tiles();
-            let whose = Whose::of_word(names.load(0u32, row));
+            let whose = Whose::of_word(names.load(0u32, name));
             match line.config.handed {
                 Handed::Shared => gather.query(whose, |point| {
                     shelf.take(from, row, seat.side, point / points)

@@ -94,9 +94,9 @@ pub(super) fn cases() -> Vec<Case<Problem, Choice>> {
     ];
     add(Problem::new(1, 11, 2, 3, &eight), small(1));
     // How points come to those who gather; walks.
-    for (heads, paired, prefetch) in [(1, false, true), (2, true, true), (1, false, false)] {
+    for (heads, joined, prefetch) in [(1, 1, true), (2, 2, true), (1, 1, false)] {
         let choice = Choice {
-            paired: Some(paired),
+            joined: Some(joined),
             prefetch: Some(prefetch),
             ..small(2)
         };
@@ -108,7 +108,7 @@ pub(super) fn cases() -> Vec<Case<Problem, Choice>> {
         stages: Some(stages),
         ..small(warps)
     };
-    for (i, producers) in [(1, 2), (2, 3), (3, 4)] {
+    for (i, producers) in (1..=4).enumerate() {
         let (heads, queries) = [(1, 129), (2, 0), (2, 33), (1, 1)][i];
         let problem = Problem {
             layout: [Layout::Halo, Layout::Standard][i % 2],
@@ -172,6 +172,17 @@ pub(super) fn cases() -> Vec<Case<Problem, Choice>> {
             ..small(2)
         };
         add(problem, choice);
+    }
+    // Records of one point, two and four, none of a narrow level; registers moved.
+    for (joined, warps) in [(1, 9), (2, 20), (4, 20)] {
+        let choice = Choice {
+            order: Some(Order::Strips),
+            strip: Some(4),
+            joined: Some(joined),
+            ..roles(warps, 2, 2)
+        };
+        let levels = [[9, 7], [5, 4], [3, 2], [2, 2]];
+        add(Problem::new(2, 93, 1, 8, &levels), choice);
     }
     cases
 }

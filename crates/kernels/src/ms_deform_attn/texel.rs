@@ -169,13 +169,20 @@ pub(super) trait Number: Element {
     /// `count` elements of a row of a tile, whose first one is a multiple of them.
     #[track_caller]
     fn some_near(from: TileRef<Self>, row: Reg<u32>, col: Reg<u32>, count: u32) -> Vec<Reg<f32>> {
-        let words: Vec<Reg<u32>> = match count / Self::PER_WORD {
-            0 => return vec![Self::near(from, row, col)],
-            1 => from.load_as::<u32, 1>(row, col).into(),
-            2 => from.load_as::<u32, 2>(row, col).into(),
-            _ => from.load_as::<u32, 4>(row, col).into(),
-        };
-        words.into_iter().flat_map(Self::of_word).collect()
+        if count < Self::PER_WORD {
+            return vec![Self::near(from, row, col)];
+        }
+        let together = (count / Self::PER_WORD).min(4) * Self::PER_WORD;
+        let each = (0..count).step_by(together as usize);
+        let words = each.flat_map(|i| -> Vec<Reg<u32>> {
+            let col = if i == 0 { col } else { col + i };
+            match together / Self::PER_WORD {
+                1 => from.load_as::<u32, 1>(row, col).into(),
+                2 => from.load_as::<u32, 2>(row, col).into(),
+                _ => from.load_as::<u32, 4>(row, col).into(),
+            }
+        });
+        words.flat_map(Self::of_word).collect()
     }
 
     /// `count` elements, whose first one is a multiple of them.
