@@ -132,6 +132,49 @@ fn two_consumers_without_a_discipline() {
 }
 
 #[test]
+fn a_ring_for_each_warp_of_roles_that_differ() {
+    let of = |warps: u32| {
+        move |k: Builder| {
+            let ring = k.ring_per_warp("tiles", warps, 2, |s| s.vector::<f32>(32));
+            k.role("load")
+                .warps(2)
+                .body(|| elect_lane(|| ring.acquire().commit()));
+            k.role("math").warps(2).body(|| ring.wait().release());
+        }
+    };
+    Kernel::build("pairs", of(2)).expect("a fine kernel");
+    let (code, text, ..) = refused(of(3));
+    assert_eq!(code, "ring-per-warp");
+    assert!(
+        text.contains("each of 3 warps, and a role at its end has 2"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_ring_for_each_warp_used_by_one() {
+    let (code, text, ..) = refused(|k| {
+        let ring = k.ring_per_warp("tiles", 2, 2, |s| s.vector::<f32>(32));
+        k.role("load")
+            .warps(2)
+            .body(|| elect(|| ring.acquire().commit()));
+        k.role("math").warps(2).body(|| ring.wait().release());
+    });
+    assert_eq!(code, "ring-per-warp");
+    assert!(text.contains("elect a lane of each"), "{text}");
+    let (code, text, ..) = refused(|k| {
+        let ring = k.ring_per_warp("tiles", 2, 2, |s| s.vector::<f32>(32));
+        let ring = ring.dealt();
+        k.role("load")
+            .warps(2)
+            .body(|| elect_lane(|| ring.acquire().commit()));
+        k.role("math").warps(2).body(|| ring.wait().release());
+    });
+    assert_eq!(code, "ring-per-warp");
+    assert!(text.contains("neither dealt nor sent"), "{text}");
+}
+
+#[test]
 fn a_bulk_copy_by_a_whole_role() {
     let (code, ..) = refused(|k| {
         let x = k.pointer::<f32>("x");

@@ -200,6 +200,67 @@ fn bytes_and_arrivals_meet_in_one_barrier() {
     }
 }
 
+/// Warps of two roles in pairs: what each copies and computes goes to one
+/// other, at its own pace.
+#[test]
+fn a_ring_for_each_warp() {
+    const WARPS: u32 = 3;
+    for stages in [1, 2, 3] {
+        let kernel = Kernel::build("pairs", |k| {
+            let (n, x) = (k.param::<u32>("n"), k.pointer::<u32>("x"));
+            let out = k.pointer::<u32>("out");
+            let ring = |name, stages| k.ring_per_warp(name, WARPS, stages, |s| s.vector::<u32>(32));
+            let (given, made) = (ring("given", stages), ring("made", 2).by_threads());
+            // The warps of a pair go round equally often, the next pair once more.
+            let rounds = || n + warp_in_role();
+            let row = |t: Reg<u32>| {
+                let before = warp_in_role() * n + (warp_in_role() >> 1);
+                (before + t) * 32
+            };
+            k.role("make").warps(WARPS).body(|| {
+                steps(rounds()).each(|t| {
+                    let from = x.address(row(t));
+                    elect_lane(|| {
+                        let slot = given.acquire();
+                        slot.load_bytes(slot.tiles(), from, 128);
+                        slot.commit();
+                    });
+                    let slot = made.acquire();
+                    slot.store(0u32, lane_id(), t * lane_id());
+                    slot.commit();
+                });
+            });
+            k.role("add").warps(WARPS).body(|| {
+                steps(rounds()).each(|t| {
+                    let (a, b) = (given.wait(), made.wait());
+                    let sum = a.load(0u32, lane_id()) + b.load(0u32, lane_id());
+                    a.release();
+                    b.release();
+                    out.store(row(t) + lane_id(), sum);
+                });
+            });
+        })
+        .expect("a fine kernel");
+        for n in [0, 1, stages, stages + 1, 2 * stages + 1] {
+            let rounds = (0..WARPS).flat_map(|warp| 0..n + warp);
+            let rows = rounds.clone().count() as u32;
+            let want = rounds
+                .zip(0..)
+                .flat_map(|(t, row)| (0..32).map(move |lane| (row * 32 + lane) * 7 + t * lane));
+            let want: Vec<u32> = want.collect();
+            for options in timings(seeds(4)) {
+                let inputs = [
+                    Input::U32(n),
+                    words((0..rows * 32).map(|i| i * 7)),
+                    Input::Output(want.len() * 4),
+                ];
+                let got = run_words(&kernel, 1, &inputs, &options);
+                assert_eq!(got, want, "{stages} stages, n = {n}, {}", options.timing);
+            }
+        }
+    }
+}
+
 /// loader → first → second → storer, with three rings behind one another.
 #[test]
 fn a_line_of_four_roles() {

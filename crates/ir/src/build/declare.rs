@@ -87,7 +87,48 @@ impl Builder {
         stages: u32,
         tiles: impl FnOnce(&Stages) -> L,
     ) -> Ring<L> {
-        Ring::new(name, stages, tiles)
+        Ring::new(name, None, stages, tiles)
+    }
+
+    /// A ring for each of so many warps: what a warp of one role fills, the
+    /// warp of the same number in another reads, and no other warp waits for
+    /// either. All are one piece of program, where a ring and two roles for
+    /// each would be as many.
+    ///
+    /// ```
+    /// use warpline_ir::{Kernel, build::*};
+    ///
+    /// // Four warps hand numbers to four others, one to one.
+    /// let kernel = Kernel::build("pairs", |k| {
+    ///     let out = k.pointer::<u32>("out");
+    ///     let ring = k.ring_per_warp("numbers", 4, 2, |s| s.vector::<u32>(32)).by_threads();
+    ///     k.role("make").warps(4).body(|| {
+    ///         steps(8u32).each(|i| {
+    ///             let slot = ring.acquire();
+    ///             slot.store(0u32, lane_id(), i * lane_id());
+    ///             slot.commit();
+    ///         });
+    ///     });
+    ///     k.role("store").warps(4).body(|| {
+    ///         steps(8u32).each(|i| {
+    ///             let slot = ring.wait();
+    ///             let row = i * 4u32 + warp_in_role();
+    ///             out.store(row * 32u32 + lane_id(), slot.load(0u32, lane_id()));
+    ///             slot.release();
+    ///         });
+    ///     });
+    /// })?;
+    /// # Ok::<(), warpline_ir::BuildErrors>(())
+    /// ```
+    #[track_caller]
+    pub fn ring_per_warp<L: RingTiles>(
+        self,
+        name: &str,
+        warps: u32,
+        stages: u32,
+        tiles: impl FnOnce(&Stages) -> L,
+    ) -> Ring<L> {
+        Ring::new(name, Some(warps), stages, tiles)
     }
 
     /// An ordered hand-over between roles.

@@ -192,7 +192,9 @@ impl<T: Scalar> Var<T> {
     #[track_caller]
     pub(crate) fn carried(first: T) -> Self {
         let frame = crate::loc::Frame::caller();
-        let id = with(|s| Some(s.in_preamble(T::TYPE, frame, first.to_bits())));
+        let src = Operand::Imm(first.to_bits());
+        let ty = T::TYPE;
+        let id = with(|s| Some(s.in_preamble(ty, frame, |dst| Mov { ty, dst, src }.into())));
         Self(Reg::of(id.unwrap_or(RegId(0))))
     }
 

@@ -13,6 +13,9 @@
 //! | `full` | one per producing thread, or per warp of a producing role, or per thread of one that commits after its copies; of all producers (`joint`), or of the one whose slot it is (`dealt`); one of the consumer where slots are `posted` |
 //! | `empty` | one per warp of each consumer (`shared`), or of the one whose slot it is (`dealt`); from every CTA it is multicast among |
 //!
+//! Where there is a ring [for each warp](super::Builder::ring_per_warp), all of
+//! this is of one warp at each end.
+//!
 //! In a dealt ring a role passes over slots that it never looks at, so nothing
 //! but the order of the roles keeps it from running a whole round ahead, where
 //! the parity it waits for is the one of the round before. Deal slots under a
@@ -23,6 +26,7 @@ use super::reg::{Reg, Value, Var};
 use super::slot::{Filling, Reading, Slot};
 use super::state::{Count, State, Width, error, here, with};
 use super::tile::{Tile, TileDecl, TileRef};
+use super::warp::warp_at_start;
 use crate::loc::Frame;
 use crate::machine::Axis;
 use crate::types::Element;
@@ -36,6 +40,8 @@ pub(crate) struct RingState {
     pub(crate) full: BarId,
     pub(crate) empty: BarId,
     tiles: Vec<TileId>,
+    /// Is there one for each warp of its roles?
+    per_warp: Option<u32>,
     producers: Ends,
     consumers: Ends,
     /// The CTAs that fill a slot together.
@@ -89,10 +95,14 @@ impl Spread {
 #[derive(Clone, Copy)]
 struct End {
     role: RoleId,
+    /// Warps of the role.
+    warps: u32,
     width: Width,
     arrivals: u32,
     stage: Var<u32>,
     parity: Var<u32>,
+    /// Where there is a ring for each warp: the warp, and the role's first.
+    own: Option<(Reg<u32>, u32)>,
     /// Tiles of the slots in hand were touched by generic accesses.
     generic: bool,
     /// Lanes have copied into tiles of the slots in hand.
@@ -160,6 +170,9 @@ impl RingState {
             }
         };
         let at = |(code, text): (&'static str, String)| (code, text, self.frame);
+        if let Some(warps) = self.per_warp {
+            self.settle_warps(warps).map_err(at)?;
+        }
         let full =
             count(&self.producers, "producer", "joint() or dealt_producers()").map_err(at)?;
         // Bytes bring a posted slot; who waits for it says how many.
@@ -167,6 +180,29 @@ impl RingState {
         let empty = count(&self.consumers, "consumer", "shared() or dealt()").map_err(at)?;
         let peers = self.spread.map_or(1, |s| s.of(cluster).0);
         Ok((full, empty * peers))
+    }
+}
+
+impl RingState {
+    /// Is a ring for each warp used as such?
+    fn settle_warps(&self, warps: u32) -> Result<(), (&'static str, String)> {
+        let name = &self.name;
+        let ends = [&self.producers, &self.consumers];
+        let other = ends.iter().flat_map(|ends| &ends.roles);
+        if let Some(other) = other.map(|end| end.warps).find(|&n| n != warps) {
+            let text = format!(
+                "there is a ring {name} for each of {warps} warps, and a role at its end has {other}"
+            );
+            return Err(("ring-per-warp", text));
+        }
+        let dealt = (ends.iter()).any(|ends| ends.discipline == Some(Discipline::Dealt));
+        if dealt || self.spread.is_some() || self.across {
+            let text = format!(
+                "the slots of the ring {name} of each warp pass from warp to warp of a CTA: they are neither dealt nor sent to others"
+            );
+            return Err(("ring-per-warp", text));
+        }
+        Ok(())
     }
 }
 
@@ -248,6 +284,8 @@ ring_tuple!(A 0, B 1, C 2, D 3);
 pub struct Ring<L> {
     pub(super) index: usize,
     pub(super) stages: u32,
+    /// How many there are, one for each warp; 1 where all warps have the same.
+    pub(super) warps: u32,
     pub(super) full: BarId,
     pub(super) empty: BarId,
     tiles: L,
@@ -255,8 +293,21 @@ pub struct Ring<L> {
 
 impl<L: RingTiles> Ring<L> {
     #[track_caller]
-    pub(crate) fn new(name: &str, stages: u32, tiles: impl FnOnce(&Stages) -> L) -> Self {
+    pub(crate) fn new(
+        name: &str,
+        per_warp: Option<u32>,
+        stages: u32,
+        tiles: impl FnOnce(&Stages) -> L,
+    ) -> Self {
         let _at = here();
+        if per_warp == Some(0) {
+            error(
+                "ring-per-warp",
+                format!("there is a ring {name} for each of at least one warp, not 0"),
+            );
+        }
+        let warps = per_warp.unwrap_or(1).max(1);
+        let all = warps * stages.max(1);
         if stages == 0 {
             error(
                 "ring-stages",
@@ -265,20 +316,21 @@ impl<L: RingTiles> Ring<L> {
         }
         let tiles = tiles(&Stages {
             ring: name.to_owned(),
-            stages: stages.max(1),
+            stages: all,
             made: Cell::new(0),
         });
         let mut ids = Vec::new();
         tiles.ids(&mut |t| ids.push(t));
         let frame = Frame::caller();
         let ring = with(|s| {
-            let full = s.barrier(format!("{name}.full"), stages, Count::Manual, frame);
-            let empty = s.barrier(format!("{name}.empty"), stages, Count::Manual, frame);
+            let full = s.barrier(format!("{name}.full"), all, Count::Manual, frame);
+            let empty = s.barrier(format!("{name}.empty"), all, Count::Manual, frame);
             s.rings.push(RingState {
                 name: name.to_owned(),
                 full,
                 empty,
                 tiles: ids,
+                per_warp,
                 producers: Ends::default(),
                 consumers: Ends::default(),
                 spread: None,
@@ -294,6 +346,7 @@ impl<L: RingTiles> Ring<L> {
         Self {
             index,
             stages,
+            warps,
             full,
             empty,
             tiles,
@@ -421,7 +474,7 @@ impl<L: RingTiles> Ring<L> {
         self
     }
 
-    /// Stages of the ring.
+    /// Stages of the ring, of each warp where there is one for each.
     pub fn stages(self) -> u32 {
         self.stages
     }
@@ -534,15 +587,30 @@ impl<L: RingTiles> Ring<L> {
             Var::carried(0u32),
             Var::carried(if side == Side::Produce { 1u32 } else { 0 }),
         );
+        let warp = (self.warps > 1).then(warp_at_start);
         with(|s| {
             let role = s.role?;
             let warps = s.roles[role.index()].warps;
+            let per_warp = s.rings[self.index].per_warp.is_some();
+            if per_warp && warps > 1 && s.width == Width::Thread {
+                let text = format!(
+                    "role {} uses the ring of each warp in one of them: elect a lane of each",
+                    s.role_name()
+                );
+                s.error("ring-per-warp", text, frame, None);
+            }
             let end = End {
                 role,
+                warps,
                 width: s.width,
-                arrivals: if s.width == Width::Thread { 1 } else { warps },
+                arrivals: match s.width {
+                    Width::Thread => 1,
+                    _ if per_warp => 1,
+                    _ => warps,
+                },
                 stage,
                 parity,
+                own: warp.map(|warp| (warp, s.roles[role.index()].first_warp)),
                 generic: false,
                 copied: false,
                 after_copies: None,
@@ -572,6 +640,10 @@ impl<L: RingTiles> Ring<L> {
                 (stage, parity)
             }
             None => (0u32.reg(), 0u32.reg()),
+        };
+        let stage = match end.and_then(|end| end.own) {
+            None => stage,
+            Some((warp, first)) => (warp - first) * self.stages + stage,
         };
         let made = with(|s| {
             s.rings[self.index].take(side, s.role);

@@ -99,7 +99,7 @@ impl<L: RingTiles, S> Slot<L, S> {
     }
 
     fn stage_operand(&self) -> Operand {
-        if self.ring.stages == 1 {
+        if self.ring.stages * self.ring.warps == 1 {
             return Operand::Imm(0);
         }
         Operand::Reg(self.stage.id())
@@ -318,9 +318,10 @@ impl<L: RingTiles> Slot<L, Filling> {
     fn hands_on(&self, after_copies: bool) {
         let same = with(|s| {
             let role = s.role?;
-            let warps = s.roles[role.index()].warps;
+            // Those that arrive: of the role, or of the one warp whose ring it is.
+            let warps = s.roles[role.index()].warps / self.ring.warps;
             let ring = &mut s.rings[self.ring.index];
-            Some(ring.hands_on(Some(role), after_copies, warps))
+            Some(ring.hands_on(Some(role), after_copies, warps.max(1)))
         });
         if same == Some(false) {
             error(

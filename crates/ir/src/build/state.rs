@@ -293,7 +293,12 @@ impl State {
     }
 
     /// A register that a role sets at its start, for state it carries.
-    pub(crate) fn in_preamble(&mut self, ty: Type, frame: Frame, init: u64) -> RegId {
+    pub(crate) fn in_preamble(
+        &mut self,
+        ty: Type,
+        frame: Frame,
+        op: impl FnOnce(RegId) -> Op,
+    ) -> RegId {
         let loc = self.loc(frame);
         let id = RegId(self.regs.len() as u32);
         self.regs.push(RegInfo {
@@ -303,12 +308,7 @@ impl State {
         });
         // The role's own scope: open for as long as the role is.
         self.scopes.push(self.blocks.get(1).map_or(0, |b| b.scope));
-        let op = crate::ops::arith::Mov {
-            ty,
-            dst: id,
-            src: Operand::Imm(init),
-        };
-        let kind = StmtKind::Op(op.into());
+        let kind = StmtKind::Op(op(id));
         if self.role.is_some() {
             self.preamble.push(Stmt { kind, loc });
         } else {

@@ -7,8 +7,8 @@ use crate::ops::special::ReadSpecial;
 use crate::ops::warp::{
     Ballot, MatchAll, MatchAny, Redux, ReduxMode, Shuffle, ShuffleMode, Vote, VoteMode, WarpSync,
 };
-use crate::types::Scalar;
-use crate::value::Operand;
+use crate::types::{Scalar, Type};
+use crate::value::{Operand, RegId};
 
 /// A 32-bit integer, which a whole warp reduces in one instruction.
 pub trait Reducible: Scalar {}
@@ -73,6 +73,17 @@ pub fn warp_in_role() -> Reg<u32> {
         0 => warp_id(),
         n => warp_id() - n,
     }
+}
+
+/// The warp's index in the CTA, which the role reads at its start: there its
+/// lanes are together.
+#[track_caller]
+pub(super) fn warp_at_start() -> Reg<u32> {
+    let frame = crate::loc::Frame::caller();
+    let which = Special::WarpId;
+    let read = |dst| ReadSpecial { dst, which }.into();
+    let id = with(|s| Some(s.in_preamble(Type::U32, frame, read)));
+    Reg::of(id.unwrap_or(RegId(0)))
 }
 
 /// The thread's index in its role.

@@ -1,5 +1,6 @@
 //! How it is solved: forms, lanes, what is kept near, and whether it fits the machine.
 
+use super::boxes;
 use super::lanes::{BYTES, Lanes, Reads};
 use super::problem::{Class, Problem};
 use super::record::{Format, Shelf};
@@ -18,6 +19,18 @@ pub enum Form {
     Plain,
     /// Some warps work out points, others gather them
     Specialized,
+    /// A copy brings the four pixels of every point, of which other warps take the sums
+    Boxes,
+}
+
+impl Form {
+    fn name(self) -> &'static str {
+        match self {
+            Form::Plain => "plain",
+            Form::Specialized => "specialized",
+            Form::Boxes => "boxes",
+        }
+    }
 }
 
 /// The order in which queries are walked.
@@ -59,13 +72,13 @@ pub struct Choice {
     /// What the lanes of a query read at a time
     #[arg(long)]
     pub reads: Option<Reads>,
-    /// Warps that gather; in the form specialized also those that work out points
+    /// Warps that gather; in the forms specialized and boxes also those that work out points
     #[arg(long, value_name = "COUNT")]
     pub warps: Option<u32>,
     /// Of every eight of these, those that work out points, 1 to 4; the others gather
     #[arg(long, value_name = "COUNT")]
     pub producers: Option<u32>,
-    /// Stages of the rings between those who work out points and those who gather
+    /// Stages of the rings between those who work out points, or bring them, and those who gather
     #[arg(long, value_name = "COUNT")]
     pub stages: Option<u32>,
     /// Bring points by copies, a ring ahead of those who work them out
@@ -107,15 +120,34 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// The first option given that only the form specialized has.
-    fn of_roles(&self) -> Option<&'static str> {
-        let options = [
-            ("producers", self.producers.is_some()),
-            ("stages", self.stages.is_some()),
-            ("copied", self.copied.is_some()),
+    /// Why an option that was given is none of a form.
+    fn misplaced(&self, form: Form) -> Option<String> {
+        use Form::{Boxes, Plain, Specialized};
+        let gathered: &[Form] = &[Plain, Specialized];
+        let options: [(&str, bool, &[Form]); 9] = [
+            ("reads", self.reads.is_some(), gathered),
+            ("producers", self.producers.is_some(), &[Specialized]),
+            ("stages", self.stages.is_some(), &[Specialized, Boxes]),
+            ("copied", self.copied.is_some(), &[Specialized]),
+            ("held", self.held.is_some(), gathered),
+            ("ahead", self.ahead.is_some(), gathered),
+            ("joined", self.joined.is_some(), gathered),
+            ("handed", self.handed.is_some(), gathered),
+            ("prefetch", self.prefetch.is_some(), &[Plain]),
         ];
-        let given = options.into_iter().find(|(_, given)| *given);
-        given.map(|(name, _)| name)
+        let given = options.into_iter().filter(|(_, given, _)| *given);
+        let (name, _, forms) = given
+            .into_iter()
+            .find(|(.., forms)| !forms.contains(&form))?;
+        let of = match forms {
+            [one] => format!("form {}", one.name()),
+            [one, other] => format!("forms {} and {}", one.name(), other.name()),
+            _ => return None,
+        };
+        Some(format!(
+            "--{name} is of the {of}, and the form is {}",
+            form.name()
+        ))
     }
 }
 
@@ -179,9 +211,13 @@ impl Config {
     /// Bytes of shared memory.
     pub(super) fn shared_bytes(&self, class: &Class, heads: u32) -> u64 {
         let lanes = Lanes::new(class, self.reads, heads);
+        if self.form == Form::Boxes {
+            let line = boxes::line_bytes(class, &lanes, self.stages);
+            return u64::from(self.gathering()) * u64::from(line);
+        }
         let held = u64::from(self.held_pixels()) * u64::from(lanes.heads * class.pixel_bytes());
         let stage = match self.form {
-            Form::Plain => 0,
+            Form::Plain | Form::Boxes => 0,
             Form::Specialized => {
                 let given = match self.copied {
                     true => specialized::given_bytes(class, &lanes, self.round(&lanes)),
@@ -214,7 +250,11 @@ impl Config {
 
     /// Warps that work out points for others.
     pub(super) fn producing(&self) -> u32 {
-        self.warps / 8 * self.producers
+        match self.form {
+            Form::Plain => 0,
+            Form::Specialized => self.warps / 8 * self.producers,
+            Form::Boxes => self.warps / 2,
+        }
     }
 
     /// Warps that gather.
@@ -250,48 +290,53 @@ impl Config {
     }
 
     /// What the caller says of who works out points, or why it cannot be.
-    fn lines(&mut self, choice: &Choice) -> Result<(), FamilyError> {
+    fn roles(&mut self, choice: &Choice, fits: impl Fn(&Self) -> bool) -> Result<(), FamilyError> {
         let refuse = |text: String| Err(FamilyError::Config(text));
-        if self.form == Form::Plain {
-            if let Some(name) = choice.of_roles() {
-                return refuse(format!(
-                    "--{name} is of the form specialized, and the form is plain"
-                ));
-            }
-            if self.handed == Handed::Shared {
+        match self.form {
+            Form::Plain if self.handed == Handed::Shared => {
                 return refuse(
                     "--handed shared: in the form plain a warp hands its points by shuffles".into(),
                 );
             }
-            return Ok(());
+            Form::Plain => return Ok(()),
+            Form::Specialized => {
+                self.stages = choice.stages.unwrap_or(2);
+                self.producers = choice.producers.unwrap_or(2);
+                self.warps = choice.warps.unwrap_or(match (self.order, self.reads) {
+                    (Order::Strips, Reads::Pair) => 24,
+                    _ => 16,
+                });
+                if !(1..=4).contains(&self.producers) {
+                    return refuse(format!(
+                        "--producers is 1 to 4 of eight warps, not {}",
+                        self.producers
+                    ));
+                }
+                if !(8..=30).contains(&self.warps) {
+                    return refuse(format!(
+                        "--warps is 8 to 30 in the form specialized, not {}",
+                        self.warps
+                    ));
+                }
+            }
+            Form::Boxes => {
+                self.stages = choice.stages.unwrap_or(4);
+                let of_warps = |warps: u32| Self { warps, ..*self };
+                let most = (1..=10).rev().map(|lines| of_warps(2 * lines));
+                let most = most.into_iter().find(&fits).map_or(2, |c| c.warps);
+                self.warps = choice.warps.unwrap_or(most);
+                if !(2..=32).contains(&self.warps) || !self.warps.is_multiple_of(2) {
+                    return refuse(format!(
+                        "--warps is 2 to 32 by twos in the form boxes, not {}",
+                        self.warps
+                    ));
+                }
+            }
         }
-        if self.prefetch {
-            return refuse(
-                "--prefetch is of the form plain; in the form specialized --copied brings points ahead".into(),
-            );
+        match self.stages {
+            2..=4 => Ok(()),
+            n => refuse(format!("--stages is 2 to 4, not {n}")),
         }
-        self.warps = choice.warps.unwrap_or(match (self.order, self.reads) {
-            (Order::Strips, Reads::Pair) => 24,
-            _ => 16,
-        });
-        self.producers = choice.producers.unwrap_or(2);
-        self.stages = choice.stages.unwrap_or(2);
-        if !(1..=4).contains(&self.producers) {
-            return refuse(format!(
-                "--producers is 1 to 4 of eight warps, not {}",
-                self.producers
-            ));
-        }
-        if !(2..=4).contains(&self.stages) {
-            return refuse(format!("--stages is 2 to 4, not {}", self.stages));
-        }
-        if !(8..=30).contains(&self.warps) {
-            return refuse(format!(
-                "--warps is 8 to 30 in the form specialized, not {}",
-                self.warps
-            ));
-        }
-        Ok(())
     }
 
     /// Registers of producers and of those who gather, where both are whole
@@ -329,7 +374,7 @@ impl Config {
                 })
             }
             (Err(_), Ok(config)) | (Ok(config), Err(_)) => Ok(config),
-            (Err(_), Err(refused)) if choice.of_roles().is_some() => Err(refused),
+            (Err(_), Err(refused)) if choice.misplaced(Form::Plain).is_some() => Err(refused),
             (Err(refused), Err(_)) => Err(refused),
         }
     }
@@ -344,10 +389,14 @@ impl Config {
         fn refuse<T>(text: String) -> Result<T, FamilyError> {
             Err(FamilyError::Config(text))
         }
+        if let Some(why) = choice.misplaced(form) {
+            return refuse(why);
+        }
         let class = p.class();
-        let reads = choice.reads.unwrap_or(match p.heads {
-            1 => Reads::Pair,
-            n if n.is_multiple_of(2) => Reads::Pixel,
+        let reads = choice.reads.unwrap_or(match (form, p.heads) {
+            (Form::Boxes, _) => Reads::Box,
+            (_, 1) => Reads::Pair,
+            (_, n) if n.is_multiple_of(2) => Reads::Pixel,
             _ => Reads::Pair,
         });
         let lanes = Lanes::new(&class, reads, p.heads);
@@ -358,6 +407,7 @@ impl Config {
         let (in_row, best): (u32, &[u32]) = match form {
             Form::Plain => (lanes.in_row(&class), &[2]),
             Form::Specialized => (class.points, &[4, 2]),
+            Form::Boxes => (1, &[]),
         };
         // Pixels have 16 bits each where two share a word.
         let can_join = |n: u32| n == 1 || in_row.is_multiple_of(n) && p.spatial() <= 1 << 16;
@@ -373,17 +423,22 @@ impl Config {
             held: 0,
             held_boxes: [0; 2],
             ahead: choice.ahead.unwrap_or(match (form, order, lanes.sides) {
+                (Form::Boxes, ..) => 1,
                 (_, _, 1) => 3,
                 // More warps have fewer registers.
                 (Form::Specialized, Order::Strips, _) => 2,
                 _ => 4,
             }),
             // Four or six products.
-            sums: choice.sums.unwrap_or(if lanes.sides == 1 { 1 } else { 3 }),
+            sums: choice.sums.unwrap_or(match lanes.sides {
+                1 => 1,
+                2 => 3,
+                _ => 4,
+            }),
             joined: choice.joined.unwrap_or(joined),
             handed: choice.handed.unwrap_or(match form {
                 Form::Plain => Handed::Shuffles,
-                Form::Specialized => Handed::Shared,
+                Form::Specialized | Form::Boxes => Handed::Shared,
             }),
             prefetch: choice.prefetch.unwrap_or(false),
             order,
@@ -427,9 +482,9 @@ impl Config {
                 p.num_query
             ));
         }
-        config.lines(choice)?;
         let have = u64::from(target.shared_bytes);
         let fits = |c: &Self| c.shared_bytes(&class, p.heads) <= have;
+        config.roles(choice, fits)?;
         let keep = |held: u32| Self {
             held,
             held_boxes: held_boxes(p, &lanes, held),
@@ -451,7 +506,7 @@ impl Config {
                 ));
             }
             Some(n) => keep(n),
-            None if lanes.slices > 1 => config,
+            None if lanes.slices > 1 || form == Form::Boxes => config,
             // What is left of the L1 is of use too.
             None => (0..=most.min(2))
                 .rev()
@@ -459,38 +514,45 @@ impl Config {
                 .find(|c| c.shared_bytes(&class, p.heads) <= have * 3 / 4)
                 .unwrap_or(config),
         };
-        if form == Form::Plain {
-            config.warps = match choice.warps {
-                Some(n) => {
-                    within("warps", n, 31)?;
-                    n
-                }
-                // One more brings what is kept.
-                None => config.most_warps(&class, &lanes, target) - u32::from(config.held > 0),
-            };
-        } else {
-            let can_copy = config.order == Order::Rows
-                && specialized::can_copy(p, &lanes, config.round(&lanes));
-            config.copied = choice.copied.unwrap_or(false);
-            if config.copied && !can_copy {
-                return refuse(format!(
-                    "--copied true: copies bring points in rows of 16 bytes each, at most 256 numbers wide, of queries that follow each other; not {} points of {} heads in {}, of {} queries, in order {}",
-                    class.all_points(),
-                    lanes.heads,
-                    class.point.dtype(),
-                    config.round(&lanes),
-                    match config.order {
-                        Order::Rows => "rows",
-                        Order::Strips => "strips",
+        match form {
+            Form::Boxes => {}
+            Form::Plain => {
+                config.warps = match choice.warps {
+                    Some(n) => {
+                        within("warps", n, 31)?;
+                        n
                     }
-                ));
+                    // One more brings what is kept.
+                    None => config.most_warps(&class, &lanes, target) - u32::from(config.held > 0),
+                };
             }
-            config.registers = config.moved(target);
+            Form::Specialized => {
+                let can_copy = config.order == Order::Rows
+                    && specialized::can_copy(p, &lanes, config.round(&lanes));
+                config.copied = choice.copied.unwrap_or(false);
+                if config.copied && !can_copy {
+                    return refuse(format!(
+                        "--copied true: copies bring points in rows of 16 bytes each, at most 256 numbers wide, of queries that follow each other; not {} points of {} heads in {}, of {} queries, in order {}",
+                        class.all_points(),
+                        lanes.heads,
+                        class.point.dtype(),
+                        config.round(&lanes),
+                        match config.order {
+                            Order::Rows => "rows",
+                            Order::Strips => "strips",
+                        }
+                    ));
+                }
+                config.registers = config.moved(target);
+            }
         }
         if !fits(&config) {
+            let what = match form {
+                Form::Boxes => format!("{} warps and {} stages", config.warps, config.stages),
+                _ => format!("{} levels that are kept", config.held),
+            };
             return refuse(format!(
-                "{} levels that are kept need {} bytes of shared memory; {} has {have}",
-                config.held,
+                "{what} need {} bytes of shared memory; {} has {have}",
                 config.shared_bytes(&class, p.heads),
                 target.name
             ));
@@ -618,6 +680,28 @@ mod tests {
         };
         assert!(refused(joined(3)).contains("--joined is 1, 2 or 4, not 3"));
         assert!(refused(joined(4)).contains("a multiple of 4 points that follow each other"));
+        let boxes = |choice: Choice| Choice {
+            form: Some(Form::Boxes),
+            ..choice
+        };
+        assert!(
+            refused(boxes(roles(2, 2)))
+                .contains("--producers is of the form specialized, and the form is boxes")
+        );
+        let held = Choice {
+            held: Some(1),
+            ..Choice::default()
+        };
+        assert!(
+            refused(boxes(held)).contains("is of the forms plain and specialized, and the form is")
+        );
+        let odd = Choice {
+            warps: Some(7),
+            ..Choice::default()
+        };
+        assert!(
+            refused(boxes(odd)).contains("--warps is 2 to 32 by twos in the form boxes, not 7")
+        );
         let plain = Choice {
             form: Some(Form::Plain),
             ..roles(2, 2)

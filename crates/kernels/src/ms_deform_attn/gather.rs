@@ -17,8 +17,8 @@ pub(super) struct Seat {
     /// Which of the lanes that these have.
     pub(super) within: Reg<u32>,
     /// Which of the 16 bytes of a pixel.
-    chunk: Reg<u32>,
-    /// Which of the two pixels, where two are read at a time.
+    pub(super) chunk: Reg<u32>,
+    /// Which of the pixels, where several are read at a time.
     pub(super) side: Option<Reg<u32>>,
 }
 
@@ -30,7 +30,7 @@ impl Seat {
             item: lane_id() >> lanes.group().trailing_zeros(),
             within,
             chunk: within & (lanes.pixel - 1),
-            side: (lanes.sides == 2).then(|| within >> lanes.pixel.trailing_zeros()),
+            side: (lanes.sides > 1).then(|| within >> lanes.pixel.trailing_zeros()),
         }
     }
 
@@ -63,7 +63,7 @@ impl Seat {
 
     /// Which 16 bytes of a pixel are the lane's, and whether there are so many.
     #[track_caller]
-    fn chunk(&self, lanes: &Lanes, item: Item) -> (Reg<u32>, Option<Reg<bool>>) {
+    fn chunk_of(&self, lanes: &Lanes, item: Item) -> (Reg<u32>, Option<Reg<bool>>) {
         let chunk = match item.chunk {
             None => self.chunk,
             Some(first) => first + self.chunk,
@@ -162,7 +162,7 @@ impl<'a, E: Texel, N: Number> Gather<'a, E, N> {
     ) -> Self {
         let (class, lanes) = (&line.class, &line.lanes);
         // Lanes behind the last channel read the first ones.
-        let chunk = match seat.chunk(lanes, item) {
+        let chunk = match seat.chunk_of(lanes, item) {
             (chunk, None) => chunk,
             (chunk, Some(there)) => select(there, chunk, 0u32),
         };
@@ -267,37 +267,54 @@ impl<'a, E: Texel, N: Number> Gather<'a, E, N> {
                 some.clear();
             }
         }
-        self.store(whose, sums);
+        store(self.line, self.seat, self.item, whose, sums);
     }
+}
 
-    /// Writes what a lane has of the sums of a query.
-    #[track_caller]
-    fn store(&self, whose: Whose, sums: Vec<Reg<f32>>) {
-        let lanes = &self.line.lanes;
-        let channels = 4 * E::CHANNELS;
-        let (chunk, has) = self.seat.chunk(lanes, self.item);
-        let there = match has {
-            None => whose.there,
-            Some(has) => whose.there & has,
+/// Writes what a lane has of the sums of a query.
+///
+/// Each of two sides keeps half of the channels, and gets the other's part of
+/// them, as long as there are two of them to be kept.
+#[track_caller]
+pub(super) fn store<E: Texel, N: Number>(
+    line: &Line<E, N>,
+    seat: Seat,
+    item: Item,
+    whose: Whose,
+    mut sums: Vec<Reg<f32>>,
+) {
+    let lanes = &line.lanes;
+    let (chunk, has) = seat.chunk_of(lanes, item);
+    let mut there = match has {
+        None => whose.there,
+        Some(has) => whose.there & has,
+    };
+    let mut first = chunk * (4 * E::CHANNELS);
+    for bit in 0..lanes.sides.trailing_zeros() {
+        let Some(side) = seat.side else { break };
+        let side = match lanes.sides {
+            2 => side,
+            _ => (side >> bit) & 1,
         };
-        let (first, sums) = match self.seat.side {
-            None => (chunk * channels, sums),
-            Some(side) => {
-                // Each side keeps half of the channels, and gets the other's part of them.
-                let half = sums.len() / 2;
-                let left = side.eq(0);
-                let kept = (0..half).map(|i| {
-                    let other = select(left, sums[half + i], sums[i]);
-                    let own = select(left, sums[i], sums[half + i]);
-                    own + shuffle_xor(other, lanes.pixel)
-                });
-                let first = chunk * channels + side * (channels / 2);
-                (first, kept.collect())
-            }
-        };
-        if_(there, || {
-            let number = whose.number.mul_wide(self.line.class.channels);
-            E::store(self.line.out.offset(number), first, &sums);
+        let (left, apart) = (side.eq(0), lanes.pixel << bit);
+        let half = sums.len() / 2;
+        if half < 2 {
+            sums = (sums.into_iter())
+                .map(|sum| sum + shuffle_xor(sum, apart))
+                .collect();
+            there = there & left;
+            continue;
+        }
+        let kept = (0..half).map(|i| {
+            let other = select(left, sums[half + i], sums[i]);
+            let own = select(left, sums[i], sums[half + i]);
+            own + shuffle_xor(other, apart)
         });
+        sums = kept.collect();
+        first = first + side * half as u32;
     }
+    if_(there, || {
+        let number = whose.number.mul_wide(line.class.channels);
+        E::store(line.out.offset(number), first, &sums);
+    });
 }

@@ -13,12 +13,17 @@ pub enum Reads {
     Pair,
     /// One pixel at a time: for heads of which two share a line of the cache
     Pixel,
+    /// The four pixels of a point, a quarter of the lanes each: for those that a copy brings
+    #[value(skip)]
+    Box,
 }
 
 /// Bytes that a lane reads of a pixel.
 pub(super) const BYTES: u32 = 16;
-/// The most lanes of a pixel; more channels are work of its own.
-const MOST: u32 = 16;
+/// The fewest and the most lanes of a pixel: four of them are 128 bytes where
+/// a copy brings them, and no more than a warp; more channels are work of its own.
+const PIXEL: [u32; 2] = [1, 16];
+const PIXEL_OF_BOX: [u32; 2] = [2, 8];
 
 /// The lanes of a warp.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,7 +32,7 @@ pub(super) struct Lanes {
     pub(super) chunks: u32,
     /// Lanes of one pixel, a power of two.
     pub(super) pixel: u32,
-    /// Pixels that are read at a time: 1 or 2.
+    /// Pixels that are read at a time: 1, 2 or 4.
     pub(super) sides: u32,
     /// Heads that a warp works on at a time.
     pub(super) heads: u32,
@@ -38,14 +43,16 @@ pub(super) struct Lanes {
 impl Lanes {
     pub(super) fn new(class: &Class, reads: Reads, heads: u32) -> Self {
         let chunks = class.pixel_bytes().div_ceil(BYTES);
-        let slices = chunks.div_ceil(MOST);
-        let (sides, together) = match reads {
-            Reads::Pair => (2, 1),
-            Reads::Pixel => (1, if heads.is_multiple_of(2) { 2 } else { 1 }),
+        let (sides, together, [least, most]) = match reads {
+            Reads::Pair => (2, 1, PIXEL),
+            Reads::Pixel if heads.is_multiple_of(2) => (1, 2, PIXEL),
+            Reads::Pixel => (1, 1, PIXEL),
+            Reads::Box => (4, 1, PIXEL_OF_BOX),
         };
+        let slices = chunks.div_ceil(most);
         Self {
             chunks,
-            pixel: chunks.div_ceil(slices).next_power_of_two(),
+            pixel: chunks.div_ceil(slices).next_power_of_two().max(least),
             sides,
             heads: together,
             slices,
@@ -98,7 +105,7 @@ impl Lanes {
     /// Words of a point's weights that a lane is handed.
     pub(super) fn weight_words(&self, class: &Class) -> u32 {
         match class.value {
-            Float::F16 => self.corners() / 2,
+            Float::F16 => self.corners().div_ceil(2),
             _ => self.corners(),
         }
     }

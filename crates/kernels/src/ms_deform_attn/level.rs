@@ -29,10 +29,19 @@ pub(super) struct Level {
 
 /// A point as its corners are read: where the first of them is, and what each counts.
 pub(super) struct Window {
-    /// The pixel, counted from the first of the values.
-    pub(super) first: Reg<u32>,
+    /// The row and column of the first corner.
+    place: [Reg<f32>; 2],
     /// Upper and lower row, each left and right.
     pub(super) weights: [[Reg<f32>; 2]; 2],
+}
+
+impl Window {
+    /// The row and column of the first corner.
+    #[track_caller]
+    pub(super) fn place(&self) -> [Reg<u32>; 2] {
+        let whole = |x: Reg<f32>| (x + INTEGER).bitcast::<u32>() - INTEGER_BITS;
+        self.place.map(whole)
+    }
 }
 
 /// What a launch says of a level.
@@ -135,14 +144,21 @@ impl Level {
     pub(super) fn window(&self, [x, y]: [Reg<f32>; 2], weight: Reg<f32>) -> Window {
         let (row, rows) = self.axis(0, y);
         let (col, cols) = self.axis(1, x);
-        let pixel = row.fma(self.stride, col) + INTEGER;
         // A point outside has no weight, whatever was given for it.
         let inside = (rows[0] + rows[1]).gt(0.0f32) & (cols[0] + cols[1]).gt(0.0f32);
         let weight = select(inside, weight, 0.0f32);
         let rows = rows.map(|r| r * weight);
         Window {
-            first: pixel.bitcast::<u32>() + self.first,
+            place: [row, col],
             weights: rows.map(|r| cols.map(|c| r * c)),
         }
+    }
+
+    /// The pixel of the first corner, counted from the first of the values.
+    #[track_caller]
+    pub(super) fn pixel(&self, window: &Window) -> Reg<u32> {
+        let [row, col] = window.place;
+        let pixel = row.fma(self.stride, col) + INTEGER;
+        pixel.bitcast::<u32>() + self.first
     }
 }

@@ -13,13 +13,14 @@
 //! | `points` | points as they are given, and as they are worked out |
 //! | `record` | what is handed on of a point, and how |
 //! | `gather` | weighed sums of what lies around points |
-//! | `plain`, `specialized` | the forms |
+//! | `plain`, `specialized`, `boxes` | the forms |
 //! | `reference` | points that are drawn; float64 |
 //! | `op` | the op: from a call to a problem |
 //! | `suite` | what it is measured at |
 //! | `stored` | what stored tensors say of a problem |
 //! | `table` | the test table |
 
+mod boxes;
 pub mod config;
 mod gather;
 pub mod lanes;
@@ -256,6 +257,7 @@ fn kernel<E: Texel, N: Number>(
         match c.form {
             Form::Plain => plain::roles(k, &line),
             Form::Specialized => specialized::roles(k, &line),
+            Form::Boxes => boxes::roles(k, &line),
         }
     })
 }
@@ -285,5 +287,6 @@ fn args(p: &Problem, c: &Config, lanes: &Lanes) -> Vec<PlanArg> {
     }
     args.extend(Walk::args(p, c));
     args.extend(specialized::args(p, c, lanes));
+    args.extend(boxes::args(p, c, lanes));
     args
 }

@@ -136,7 +136,7 @@ pub(super) fn made<E: Texel>(
         _ => (0..2).map(|i| E::hand(&[up[i], down[i]])).collect(),
     };
     Made {
-        pixel: window.first,
+        pixel: level.pixel(&window),
         weights,
     }
 }

@@ -184,5 +184,38 @@ pub(super) fn cases() -> Vec<Case<Problem, Choice>> {
         let levels = [[9, 7], [5, 4], [3, 2], [2, 2]];
         add(Problem::new(2, 93, 1, 8, &levels), choice);
     }
+    // A box for every point: types, channels of part of a box and of several, all walks.
+    for (i, (dtype, channels, points, queries)) in [
+        (Float::F16, 32, 8, 45),
+        (Float::F32, 24, 3, 1),
+        (Float::Bf16, 128, 16, 9),
+        (Float::F16, 8, 1, 0),
+        (Float::F16, 32, 4, 84),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let problem = Problem {
+            dtype,
+            channels,
+            layout: [Layout::Halo, Layout::Standard][i % 2],
+            ..Problem::new(2, queries, [1, 2, 1, 3, 1][i], points, &levels)
+        };
+        let problem = Problem {
+            layout: if i == 4 {
+                Layout::Standard
+            } else {
+                problem.layout
+            },
+            ..problem
+        };
+        let choice = Choice {
+            form: Some(Form::Boxes),
+            stages: Some(2 + i as u32 % 3),
+            order: (i == 4).then_some(Order::Strips),
+            ..small([4, 6, 2, 8, 4][i])
+        };
+        add(problem, choice);
+    }
     cases
 }
