@@ -110,14 +110,12 @@ impl World<'_, '_> {
 
     /// What an op that reads memory, or meets others, leaves in its registers.
     fn define(&mut self, a: &Act<'_>) {
-        let one = self.active().count_ones() == 1;
         match self.loaded.take() {
             Some(Val::Uni(_)) if matches!(a.op, Op::Load(_)) => {}
             Some(val) if a.defs.len() == 1 => self.put(a.defs[0], val),
             _ => {
                 for &r in &a.defs {
-                    let uniform = one || a.op.uniform(Uniform::Warp) >= Uniform::Warp;
-                    let val = match uniform {
+                    let val = match self.is_one_value(a, r) {
                         true if self.env.kernel.ty(r) == Type::Pred => {
                             let Sym { term, .. } = self.fresh(0);
                             Val::Pred { term, not: false }
@@ -129,6 +127,13 @@ impl World<'_, '_> {
                 }
             }
         }
+    }
+
+    /// Do all lanes get the same of what an op reads from memory, or of others?
+    pub(super) fn is_one_value(&self, a: &Act<'_>, r: RegId) -> bool {
+        let same = || a.op.uniform(Uniform::Warp) >= Uniform::Warp;
+        let agreed = || self.env.uniform.reg(r) >= Uniform::Warp;
+        self.active().count_ones() == 1 || same() && agreed()
     }
 
     /// A value that anything could be.

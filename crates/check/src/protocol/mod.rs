@@ -50,6 +50,7 @@ mod value;
 mod world;
 
 use crate::refusal::Refusal;
+use crate::uniform::Uniformity;
 use code::{Kinds, Program};
 use know::{Shared, WarpKnow};
 use slice::Slice;
@@ -102,6 +103,7 @@ pub(crate) fn judge(kernel: &Kernel) -> Walked {
         terms: Terms::default(),
         programs,
         slots,
+        uniform: Uniformity::of(kernel),
         numbers: slice.numbers,
         may_be_terms: slice.terms,
         period: slice.period,

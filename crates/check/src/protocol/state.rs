@@ -11,6 +11,7 @@ use super::stretch::Stretches;
 use super::term::{Decided, Question, TermId, Terms};
 use super::trace::Trail;
 use super::value::{Held, Val};
+use crate::uniform::Uniformity;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -31,6 +32,8 @@ pub(super) struct Env<'k> {
     pub(super) terms: Terms,
     pub(super) programs: Vec<Program<'k>>,
     pub(super) slots: Slots,
+    /// Which threads agree on a register.
+    pub(super) uniform: Uniformity,
     /// By register: must its value be a number?
     pub(super) numbers: Vec<bool>,
     /// By register: may it hold a term?

@@ -15,7 +15,7 @@ use super::world::{Stop, World};
 use crate::facts::Facts;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
-use warpline_ir::{Completion, Loc, Mask, Memory, Op, Operand, Uniform};
+use warpline_ir::{Completion, Loc, Mask, Memory, Op, Operand};
 
 /// Straight steps that neither synchronise nor ask.
 struct Stretch {
@@ -157,12 +157,7 @@ impl World<'_, '_> {
         let term = |&o: &Operand| matches!(self.val(o), Val::Sym(_) | Val::Pred { .. });
         let any = match a.op {
             Op::ReadSpecial(_) | Op::ReadParam(_) => true,
-            _ => {
-                let one = w.active.count_ones() == 1;
-                !a.pure
-                    && !a.defs.is_empty()
-                    && (one || a.op.uniform(Uniform::Warp) >= Uniform::Warp)
-            }
+            _ => !a.pure && a.defs.iter().any(|&r| self.is_one_value(a, r)),
         };
         any || a.reads.iter().any(term)
     }

@@ -4,7 +4,7 @@
 //! | where | what |
 //! |---|---|
 //! | [`problem`] | what is asked: extents, types, levels |
-//! | [`config`] | how it is solved, and whether it fits |
+//! | [`config`], `choose` | how it is solved, and why so |
 //! | [`lanes`] | which lane of a warp reads what |
 //! | `level` | a level, and what becomes of a point in it |
 //! | `texel` | element types: how values are weighed and summed |
@@ -21,6 +21,7 @@
 //! | `table` | the test table |
 
 mod boxes;
+mod choose;
 pub mod config;
 mod gather;
 pub mod lanes;

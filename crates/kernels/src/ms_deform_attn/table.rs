@@ -22,6 +22,8 @@ pub(super) fn cases() -> Vec<Case<Problem, Choice>> {
         Problem::new(2, 77, 2, 4, &[[16, 12], [8, 6], [4, 3]]),
         Choice::default(),
     );
+    // One level, which is kept.
+    add(Problem::new(2, 7, 1, 4, &[[6, 5]]), Choice::default());
     // Nothing to do, one query, whole and ragged rounds.
     for (queries, held) in [(0, 2), (1, 0), (8, 2), (9, 2), (33, 0)] {
         let choice = Choice {
