@@ -72,12 +72,12 @@ fn every_weakened_word_between_ctas_is_refused() {
     let mut tried = 0;
     for subject in SUBJECTS.iter() {
         let name = &subject.name;
-        assert_eq!(between_ctas(&subject.kernel), 0, "{name}");
         // What has no such word has none to weaken.
         let text = subject.kernel.to_string();
         if !WORDS.iter().any(|word| text.contains(word)) {
             continue;
         }
+        assert_eq!(between_ctas(&subject.kernel), 0, "{name}");
         for m in mutations(&subject.kernel).iter().filter(weakened) {
             tried += 1;
             let weak = m.of(&subject.kernel);

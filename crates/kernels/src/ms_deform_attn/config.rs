@@ -193,7 +193,7 @@ pub struct Config {
 
 /// Registers of a thread that copies.
 pub(super) const COPIER_REGISTERS: u32 = 24;
-/// Bytes that barriers may take.
+/// Bytes that barriers may take, or what lies between tiles.
 const BARRIERS: u64 = 128;
 
 impl Config {
@@ -202,7 +202,7 @@ impl Config {
         let lanes = Lanes::new(class, self.reads, heads);
         if self.form == Form::Boxes {
             let line = boxes::line_bytes(class, &lanes, self.stages);
-            return u64::from(self.gathering()) * u64::from(line);
+            return u64::from(self.gathering()) * u64::from(line) + BARRIERS;
         }
         let held = u64::from(self.held_pixels()) * u64::from(lanes.heads * class.pixel_bytes());
         let stage = match self.form {

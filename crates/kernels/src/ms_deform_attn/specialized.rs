@@ -153,8 +153,8 @@ struct Producer<'a, E, N> {
     shelf: Shelf,
     /// Its columns.
     columns: Vec<Column>,
-    /// Columns of a row of threads.
-    wide: u32,
+    /// Rows of a warp at a time: as many as columns leave lanes for.
+    at_once: u32,
     /// Its first row.
     row: Reg<u32>,
     /// Rows of all threads at a time.
@@ -191,7 +191,6 @@ struct Asked {
 impl<'a, E: Texel, N: Number> Producer<'a, E, N> {
     fn new(line: &'a Line<E, N>, shelf: Shelf) -> Self {
         let wide = shelf.records().next_power_of_two().min(32);
-        // Rows that a warp works on at a time: neighbours, as they lie so.
         let at_once = 32 / wide;
         let (points, each) = (line.class.points, line.format().points);
         let column = |first: u32| {
@@ -220,7 +219,7 @@ impl<'a, E: Texel, N: Number> Producer<'a, E, N> {
                 .step_by(wide as usize)
                 .map(column)
                 .collect(),
-            wide,
+            at_once,
             row: warp_in_role() * at_once + (lane_id() & (at_once - 1)),
             rows: role_threads() / wide,
         }
@@ -259,8 +258,7 @@ impl<'a, E: Texel, N: Number> Producer<'a, E, N> {
     fn names(&self, item: Item, first: Reg<u32>) -> Vec<Name> {
         let line = self.line;
         let heads = line.lanes.heads;
-        // Rows of a warp at a time, and of all.
-        let at_once = 32 / self.wide;
+        let at_once = self.at_once;
         let count = self.shelf.rows().div_ceil(self.rows) * at_once;
         let some = |from: u32| {
             let i = lane_id() + from;
@@ -359,9 +357,8 @@ impl<'a, E: Texel, N: Number> Producer<'a, E, N> {
     fn far(&self, names: &[Name], pass: u32, column: usize) -> (Vec<Reg<f32>>, Vec<Reg<f32>>) {
         let line = self.line;
         let (all, each) = (line.class.all_points(), line.format().points);
-        let at_once = 32 / self.wide;
-        let first = pass * at_once;
-        let lane = (lane_id() & (at_once - 1)) + first % 32;
+        let first = pass * self.at_once;
+        let lane = (lane_id() & (self.at_once - 1)) + first % 32;
         let number = shuffle_from(names[(first / 32) as usize].whose.number, lane);
         let point = self.columns[column].record * each;
         let places = line.locations.offset(number.mul_wide(2 * all));
