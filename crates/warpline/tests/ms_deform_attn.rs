@@ -14,10 +14,11 @@ fn ways() -> impl Iterator<Item = Way> {
     let layouts = [Layout::Standard, Layout::Halo].into_iter();
     layouts.flat_map(|layout| {
         let reads = [Reads::Pair, Reads::Pixel].into_iter();
-        reads.flat_map(move |reads| {
+        let gathered = reads.flat_map(move |reads| {
             let kept = [(0, Form::Plain), (2, Form::Plain), (2, Form::Specialized)];
             kept.map(|(held, form)| (layout, reads, held, form))
-        })
+        });
+        gathered.chain([(layout, Reads::Box, 0, Form::Boxes)])
     })
 }
 
@@ -28,11 +29,16 @@ fn work(problem: &Problem, way: Way) -> (Work<MsDeformAttn>, Vec<HostTensor>) {
         layout,
         ..problem.clone()
     };
+    let gathers = form != Form::Boxes;
     let choice = Choice {
-        reads: Some(reads),
-        held: Some(held),
+        reads: gathers.then_some(reads),
+        held: gathers.then_some(held),
         form: Some(form),
-        warps: Some(if form == Form::Plain { 2 } else { 8 }),
+        warps: Some(match form {
+            Form::Plain => 2,
+            Form::Specialized => 8,
+            Form::Boxes => 4,
+        }),
         ..Choice::default()
     };
     let target = Device::cpu().target();
@@ -174,13 +180,19 @@ fn a_weight_that_is_no_number_counts_inside_alone() {
     }
 }
 
+/// Runs a form on a problem with timings drawn from a seed.
+fn drawn(problem: Problem, choice: &Choice, seed: u64) {
+    let mut options = RunOptions::default();
+    (options.seed, options.timing) = (seed, Timing::Random);
+    let work = Work::<MsDeformAttn>::new(problem, choice, &Device::cpu().target());
+    let work = work.unwrap_or_else(|e| panic!("{e}"));
+    let outcome = run(&work, &Device::cpu(), &options);
+    let outcome = outcome.unwrap_or_else(|e| panic!("{choice:?}: {e}"));
+    assert!(outcome.passed(), "{choice:?}: {:?}", outcome.outputs);
+}
+
 #[test]
 fn producers_of_every_ratio_and_rings_of_every_length_are_right() {
-    let options = |seed: u64| {
-        let mut options = RunOptions::default();
-        (options.seed, options.timing) = (seed, Timing::Random);
-        options
-    };
     for (producers, stages) in [(1, 2), (1, 4), (2, 3), (3, 2), (4, 4)] {
         for (queries, copied) in [(1, true), (59, false), (129, true)] {
             let choice = Choice {
@@ -193,11 +205,24 @@ fn producers_of_every_ratio_and_rings_of_every_length_are_right() {
                 ..Choice::default()
             };
             let problem = Problem::new(2, queries, 1, 8, &[[9, 7], [5, 4], [1, 1]]);
-            let work = Work::<MsDeformAttn>::new(problem, &choice, &Device::cpu().target());
-            let work = work.unwrap_or_else(|e| panic!("{e}"));
-            let outcome = run(&work, &Device::cpu(), &options(producers.into()));
-            let outcome = outcome.unwrap_or_else(|e| panic!("{choice:?}: {e}"));
-            assert!(outcome.passed(), "{choice:?}: {:?}", outcome.outputs);
+            drawn(problem, &choice, producers.into());
+        }
+    }
+}
+
+#[test]
+fn boxes_of_every_number_of_warps_and_length_of_rings_are_right() {
+    for (warps, stages) in [(2, 2), (6, 3), (20, 4)] {
+        for queries in [1, 2 * warps - 1, 129] {
+            let choice = Choice {
+                form: Some(Form::Boxes),
+                stages: Some(stages),
+                warps: Some(warps),
+                ctas: Some(2),
+                ..Choice::default()
+            };
+            let problem = Problem::new(2, queries, 1, 8, &[[9, 7], [5, 4], [1, 1]]);
+            drawn(problem, &choice, warps.into());
         }
     }
 }
