@@ -10,7 +10,7 @@ use crate::stored::{Asked, Stored};
 use crate::tensor::{HostTensor, TensorSpec};
 use crate::tunable::{Bucket, Tunable};
 use clap::parser::ValueSource;
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;
@@ -32,6 +32,12 @@ pub struct Cost {
     pub flops: f64,
     /// Bytes of global memory: each input read once, each output written once.
     pub bytes: f64,
+}
+
+/// What a value is called on the command line.
+pub(crate) fn name<V: ValueEnum>(value: &V) -> String {
+    let name = value.to_possible_value();
+    name.map_or_else(String::new, |v| v.get_name().to_owned())
 }
 
 /// A kernel family.

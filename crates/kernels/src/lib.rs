@@ -21,6 +21,7 @@ mod parallel;
 pub mod plan;
 pub mod program;
 pub mod rms_norm;
+mod roles;
 pub mod rows;
 pub mod shipped;
 pub mod softmax;

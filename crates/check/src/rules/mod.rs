@@ -148,6 +148,16 @@ pub fn early_start(kernel: &Kernel, target: &Target) -> Vec<Refusal> {
     found.into_list()
 }
 
+/// Breaches of the rules of global memory alone (R18), of a kernel whose
+/// references must be in range.
+pub fn global_memory(kernel: &Kernel, target: &Target) -> Vec<Refusal> {
+    let mut found = Findings::new(kernel);
+    let case = Case::new(kernel, target);
+    between::judge(&case, &mut found);
+    proxy::judge(&case, &mut found);
+    found.into_list()
+}
+
 /// Breaches of a kernel that starts early while a grid may still write behind
 /// these of its parameters.
 pub fn unsettled(kernel: &Kernel, written: &[ParamId]) -> Vec<Refusal> {

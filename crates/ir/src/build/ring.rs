@@ -307,7 +307,7 @@ impl<L: RingTiles> Ring<L> {
             );
         }
         let warps = per_warp.unwrap_or(1).max(1);
-        let all = warps * stages.max(1);
+        let all = warps.saturating_mul(stages.max(1));
         if stages == 0 {
             error(
                 "ring-stages",

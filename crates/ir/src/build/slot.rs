@@ -99,7 +99,7 @@ impl<L: RingTiles, S> Slot<L, S> {
     }
 
     fn stage_operand(&self) -> Operand {
-        if self.ring.stages * self.ring.warps == 1 {
+        if self.ring.stages.max(self.ring.warps) == 1 {
             return Operand::Imm(0);
         }
         Operand::Reg(self.stage.id())

@@ -3,6 +3,7 @@
 use super::config::{Area, Config, Form, HANDED};
 use super::parts::{Line, Out, Stage};
 use super::problem::Class;
+use crate::roles;
 use warpline_ir::build::*;
 use warpline_ir::{BuildErrors, Element, Kernel, Target};
 
@@ -37,13 +38,9 @@ pub(crate) fn registers(n: u32) -> Option<u32> {
     (n > 0).then_some(n)
 }
 
-/// A role of one thread that works: one warp, or a warpgroup where registers are moved.
+/// A role that loads or stores.
 pub(crate) fn helper(k: Builder, name: &str, c: &Config) -> RoleDecl {
-    let role = k.role(name);
-    match registers(c.load_registers) {
-        None => role.warps(1),
-        some => role.warpgroups(1).registers_opt(some),
-    }
+    roles::helper(k, name, registers(c.load_registers))
 }
 
 /// Declares who loads and who computes: whole warpgroups come first.

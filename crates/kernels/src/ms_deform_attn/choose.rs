@@ -7,6 +7,7 @@ use super::problem::{Class, Problem};
 use super::share;
 use super::specialized;
 use crate::error::FamilyError;
+use crate::family::name;
 use warpline_ir::Target;
 
 /// Registers of a thread that works out points for others.
@@ -239,11 +240,12 @@ impl<'a> Chooser<'a> {
         }
     }
 
-    /// Bytes of shared memory of a config, and how many there are.
+    /// Bytes of shared memory of a config.
     fn bytes(&self, config: &Config) -> u64 {
         config.shared_bytes(&self.class, self.p.heads)
     }
 
+    /// How many there are.
     fn have(&self) -> u64 {
         self.target.shared_bytes.into()
     }
@@ -340,10 +342,7 @@ impl<'a> Chooser<'a> {
     fn copied(&self) -> Result<(), FamilyError> {
         let (config, lanes) = (&self.config, &self.lanes);
         let round = config.round(lanes);
-        let order = match config.order {
-            Order::Rows => "rows",
-            Order::Strips => "strips",
-        };
+        let order = name(&config.order);
         let can = config.order == Order::Rows && specialized::can_copy(self.p, lanes, round);
         if config.copied && !can {
             return refuse(format!(

@@ -5,6 +5,7 @@ use super::lanes::{Lanes, Reads};
 use super::problem::Class;
 use super::record::{Format, Shelf};
 use super::specialized;
+use crate::family::name;
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
@@ -18,16 +19,6 @@ pub enum Form {
     Specialized,
     /// A copy brings the four pixels of every point, of which other warps take the sums
     Boxes,
-}
-
-impl Form {
-    fn name(self) -> &'static str {
-        match self {
-            Form::Plain => "plain",
-            Form::Specialized => "specialized",
-            Form::Boxes => "boxes",
-        }
-    }
 }
 
 /// The order in which queries are walked.
@@ -132,18 +123,16 @@ impl Choice {
             ("handed", self.handed.is_some(), gathered),
             ("prefetch", self.prefetch.is_some(), &[Plain]),
         ];
-        let given = options.into_iter().filter(|(_, given, _)| *given);
-        let (name, _, forms) = given
-            .into_iter()
-            .find(|(.., forms)| !forms.contains(&form))?;
-        let of = match forms {
-            [one] => format!("form {}", one.name()),
-            [one, other] => format!("forms {} and {}", one.name(), other.name()),
-            _ => return None,
+        let wrong = |(_, given, forms): &(_, bool, &[Form])| *given && !forms.contains(&form);
+        let (option, _, forms) = options.into_iter().find(wrong)?;
+        let names: Vec<String> = forms.iter().map(name).collect();
+        let of = match &names[..] {
+            [one] => format!("form {one}"),
+            more => format!("forms {}", more.join(" and ")),
         };
         Some(format!(
-            "--{name} is of the {of}, and the form is {}",
-            form.name()
+            "--{option} is of the {of}, and the form is {}",
+            name(&form)
         ))
     }
 }
@@ -200,23 +189,23 @@ impl Config {
     /// Bytes of shared memory.
     pub(super) fn shared_bytes(&self, class: &Class, heads: u32) -> u64 {
         let lanes = Lanes::new(class, self.reads, heads);
-        if self.form == Form::Boxes {
-            let line = boxes::line_bytes(class, &lanes, self.stages);
-            return u64::from(self.gathering()) * u64::from(line) + BARRIERS;
-        }
         let held = u64::from(self.held_pixels()) * u64::from(lanes.heads * class.pixel_bytes());
-        let stage = match self.form {
-            Form::Plain | Form::Boxes => 0,
+        let [rings, bytes] = match self.form {
+            Form::Plain => [0, 0],
+            Form::Boxes => [
+                self.gathering(),
+                boxes::line_bytes(class, &lanes, self.stages),
+            ],
             Form::Specialized => {
                 let given = match self.copied {
                     true => specialized::given_bytes(class, &lanes, self.round(&lanes)),
                     false => 0,
                 };
                 let shelf = self.shelf(class, &lanes);
-                (shelf.words() + shelf.rows()) * 4 + given
+                [self.stages, (shelf.words() + shelf.rows()) * 4 + given]
             }
         };
-        held + u64::from(self.stages) * u64::from(stage) + BARRIERS
+        held + u64::from(rings) * u64::from(bytes) + BARRIERS
     }
 
     /// Pixels that are kept, with room for those of the last copy.

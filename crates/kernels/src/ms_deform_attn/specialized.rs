@@ -16,6 +16,7 @@ use super::record::{Lent, Record, Row, Shelf};
 use super::texel::{Number, Texel};
 use super::walk::Item;
 use crate::plan::{Buffer, PlanArg};
+use crate::roles::helper;
 use warpline_ir::build::*;
 use warpline_ir::{Swizzle, TensorMapDecl};
 
@@ -108,20 +109,12 @@ pub(super) fn roles<E: Texel, N: Number>(k: Builder, line: &Line<E, N>) {
         .warps(c.gathering())
         .registers_opt(gathering)
         .body(|| gather(line, held, shelf, ring));
+    let copying = c.registers.map(|_| COPIER_REGISTERS);
     if let Some(held) = held {
-        copier(k, "hold", c).body(|| line.bring(held));
+        helper(k, "hold", copying).body(|| line.bring(held));
     }
     if let Some((maps, ring)) = given {
-        copier(k, "fetch", c).body(|| fetch(line, maps, ring));
-    }
-}
-
-/// A role of one thread that works: one warp, or a warpgroup where registers are moved.
-fn copier(k: Builder, name: &str, c: &Config) -> RoleDecl {
-    let role = k.role(name);
-    match c.registers {
-        None => role.warps(1),
-        Some(_) => role.warpgroups(1).registers(COPIER_REGISTERS),
+        helper(k, "fetch", copying).body(|| fetch(line, maps, ring));
     }
 }
 

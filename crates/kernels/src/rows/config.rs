@@ -4,6 +4,7 @@ use super::cell::VECTOR;
 use super::problem::Shape;
 use super::rule::{MOST_THREADS, Room};
 use crate::error::FamilyError;
+use crate::family::name;
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use warpline_ir::Target;
@@ -204,13 +205,13 @@ impl Config {
         if form.has_ring() && choice.vectors == Some(false) {
             return refuse(format!(
                 "form {} copies rows in bulk, by 16 bytes, and not by single elements (--vectors false): choose --form direct",
-                name(form)
+                name(&form)
             ));
         }
         if form.has_ring() && !room.vectors {
             return refuse(format!(
                 "form {} copies rows in bulk, and rows of {} elements with strides {} and {} do not all start and end on 16 bytes: choose --form direct",
-                name(form),
+                name(&form),
                 shape.cols,
                 shape.x_stride,
                 shape.y_stride
@@ -299,7 +300,7 @@ impl Config {
         if self.weights == Weights::Shared && !form.has_ring() {
             return refuse(format!(
                 "form {} leaves no weights in shared memory: --weights registers or global",
-                name(form)
+                name(&form)
             ));
         }
         let beside = self.all_threads() - self.warps() * 32;
@@ -313,7 +314,7 @@ impl Config {
         match (form, choice.stages) {
             (Form::Direct | Form::TwoSweeps, Some(s)) => refuse(format!(
                 "form {} has no ring, so --stages {s} has no meaning: choose --form specialized",
-                name(form)
+                name(&form)
             )),
             (Form::DoubleBuffer, Some(s)) if s != 2 => {
                 refuse(format!("form double-buffer has 2 stages, not {s}"))
@@ -322,12 +323,6 @@ impl Config {
             _ => Ok(()),
         }
     }
-}
-
-/// The form's name on the command line.
-fn name(form: Form) -> String {
-    form.to_possible_value()
-        .map_or_else(String::new, |v| v.get_name().to_owned())
 }
 
 fn refuse<T>(text: String) -> Result<T, FamilyError> {
