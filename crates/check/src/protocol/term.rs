@@ -272,7 +272,12 @@ impl Terms {
             Node::Param(_, least) | Node::Special(_, least) | Node::Fresh(_, least) => {
                 (least, i64::from(u32::MAX))
             }
-            Node::Rounds(..) | Node::Counter { .. } => (0, i64::from(u32::MAX)),
+            Node::Rounds(from, to, _) => match self.known_less(d, from, to) {
+                Some(true) => (1, i64::from(u32::MAX)),
+                Some(false) => (0, 0),
+                None => (0, i64::from(u32::MAX)),
+            },
+            Node::Counter { .. } => (0, i64::from(u32::MAX)),
             Node::Loop { count, .. } => self.range_of(d, count),
             Node::Op(_, shape, args) => {
                 let r: Vec<_> = args.iter().map(|&a| self.range(d, a)).collect();
@@ -292,6 +297,12 @@ impl Terms {
             }
             _ => ANY,
         }
+    }
+
+    /// Whether one operand is less than another, if somebody has asked.
+    fn known_less(&self, d: &Decided, a: Arg, b: Arg) -> Option<bool> {
+        let term = self.index.borrow().get(&Node::Less(a, b)).copied()?;
+        d.truths.get(&term).copied()
     }
 
     /// A remainder is zero: what it is of is a multiple.

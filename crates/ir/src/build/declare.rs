@@ -423,6 +423,11 @@ impl RoleDecl {
         with(|s| {
             let stmts = s.blocks.pop().map(|b| b.stmts).unwrap_or_default();
             let mut all = std::mem::take(&mut s.preamble);
+            if let Some(m) = &mut s.meeting
+                && Some(m.role) == s.role
+            {
+                m.at += all.len();
+            }
             all.extend(stmts);
             if let Some(r) = s.role.take() {
                 s.roles[r.index()].body = Block(all);

@@ -15,11 +15,18 @@ use crate::program::{Block, Kernel, Stmt, StmtKind};
 use crate::sync::Fence;
 use crate::target::Target;
 use crate::types::Type;
-use crate::value::{BarId, BarRef, Operand};
+use crate::value::{BarId, BarRef, Operand, RegId, RoleId};
 
 /// Turns what was written into a kernel, or returns every error.
 pub(crate) fn finish(mut s: State) -> Result<Kernel, BuildErrors> {
     settle_counts(&mut s);
+    if let Some(m) = s.meeting
+        && s.cluster != [1, 1, 1]
+        && s.remote
+    {
+        let text = "the CTAs of a cluster touch each other's shared memory, and so meet before any role begins".to_owned();
+        s.error("meet-cluster", text, m.frame, None);
+    }
     if s.roles.is_empty() {
         let text = "a kernel has at least one role".to_owned();
         s.errors.push(crate::error::BuildError {
@@ -36,8 +43,8 @@ pub(crate) fn finish(mut s: State) -> Result<Kernel, BuildErrors> {
         });
     }
     let shared_bytes = place_shared(&mut s);
-    init_barriers(&mut s);
     move_registers(&mut s);
+    init_barriers(&mut s);
     let mut epilogue = Block::default();
     if s.cluster != [1, 1, 1] && s.remote {
         // No CTA leaves while a peer may still arrive or copy into it.
@@ -137,7 +144,8 @@ fn align(byte: u32, to: u32) -> u32 {
 }
 
 /// One thread initialises the barriers with known counts and makes it visible;
-/// then the CTA, or the cluster, meets.
+/// then the CTA, or the cluster, meets: before the roles begin, or where one of
+/// them says so.
 fn init_barriers(s: &mut State) {
     let mut inits: Vec<(BarRef, u32, Loc)> = Vec::new();
     for (i, b) in s.barriers.iter().enumerate() {
@@ -156,7 +164,7 @@ fn init_barriers(s: &mut State) {
         }
     }
     let clustered = s.cluster != [1, 1, 1] && s.remote;
-    if inits.is_empty() && !clustered {
+    if inits.is_empty() && !clustered && s.meeting.is_none() {
         return;
     }
     let frame = Frame::caller();
@@ -165,31 +173,32 @@ fn init_barriers(s: &mut State) {
         kind: StmtKind::Op(o),
         loc,
     };
+    let mut make: Vec<Stmt> = inits
+        .iter()
+        .map(|&(bar, count, loc)| op(MbarrierInit { bar, count }.into(), loc))
+        .collect();
+    let fence = Fence::MbarrierInit;
+    make.push(op(FenceOp { fence }.into(), loc));
+    let author = s.locs.author(loc).unwrap_or(frame);
+    if let Some(meeting) = s.meeting {
+        if !inits.is_empty() {
+            first_lane(s, meeting.role, make, loc, author);
+        }
+        for (i, role) in s.roles.iter_mut().enumerate() {
+            if i != meeting.role.index() {
+                role.body.0.insert(0, op(CtaSync.into(), loc));
+            }
+        }
+        return;
+    }
     if !inits.is_empty() {
-        let author = s.locs.author(loc).unwrap_or(frame);
-        let tid = s.in_prologue(Type::U32, author, |dst| {
-            let which = Special::Tid;
-            ReadSpecial { dst, which }.into()
-        });
-        let first = s.in_prologue(Type::Pred, author, |dst| {
-            let (a, b) = (tid.into(), Operand::Imm(0));
-            let (cmp, ty) = (Cmp::Eq, Type::U32);
-            Setp { cmp, ty, dst, a, b }.into()
-        });
-        let mut then: Vec<Stmt> = inits
-            .iter()
-            .map(|&(bar, count, loc)| op(MbarrierInit { bar, count }.into(), loc))
-            .collect();
-        let fence = Fence::MbarrierInit;
-        then.push(op(FenceOp { fence }.into(), loc));
-        s.blocks[0].stmts.push(Stmt {
-            kind: StmtKind::If {
-                cond: first,
-                then: Block(then),
-                other: Block::default(),
-            },
-            loc,
-        });
+        let cond = is_special(s, Special::Tid, 0, author);
+        let kind = StmtKind::If {
+            cond,
+            then: Block(make),
+            other: Block::default(),
+        };
+        s.blocks[0].stmts.push(Stmt { kind, loc });
     }
     let meet: Vec<Op> = if clustered {
         // The fence passes the inits on; a release would wait for all of memory.
@@ -202,17 +211,48 @@ fn init_barriers(s: &mut State) {
     s.blocks[0].stmts.extend(meet);
 }
 
-/// A role that asked for registers takes or gives them at its start.
+/// Whether something of a thread is a number, known in the prologue.
+fn is_special(s: &mut State, which: Special, number: u32, author: Frame) -> RegId {
+    let of = s.in_prologue(Type::U32, author, |dst| ReadSpecial { dst, which }.into());
+    s.in_prologue(Type::Pred, author, |dst| {
+        let (a, b) = (of.into(), Operand::imm(number));
+        let (cmp, ty) = (Cmp::Eq, Type::U32);
+        Setp { cmp, ty, dst, a, b }.into()
+    })
+}
+
+/// An elected lane of a role's first warp begins with `what`.
+fn first_lane(s: &mut State, role: RoleId, what: Vec<Stmt>, loc: Loc, author: Frame) {
+    let (warps, first) = {
+        let r = &s.roles[role.index()];
+        (r.warps, r.first_warp)
+    };
+    let body = Block(what);
+    let mut kind = StmtKind::Elect { body };
+    if warps > 1 {
+        kind = StmtKind::If {
+            cond: is_special(s, Special::WarpId, first, author),
+            then: Block(vec![Stmt { kind, loc }]),
+            other: Block::default(),
+        };
+    }
+    s.roles[role.index()].body.0.insert(0, Stmt { kind, loc });
+}
+
+/// A role that asked for registers takes or gives them at its start, behind the meeting.
 fn move_registers(s: &mut State) {
     let threads = s.roles.iter().map(|r| r.warps * 32).sum();
     let entry = Target::SM_90A.entry_registers(threads);
-    for r in &mut s.roles {
+    let meeting = s.meeting;
+    for (i, r) in s.roles.iter_mut().enumerate() {
         let Some(count) = r.registers else { continue };
         if count == entry {
             continue;
         }
         let grow = count > entry;
         let kind = StmtKind::Op(SetMaxRegs { count, grow }.into());
-        r.body.0.insert(0, Stmt { kind, loc: r.loc });
+        // Behind the meeting: who takes registers waits for those who give some.
+        let at = meeting.filter(|m| m.role.index() == i).map_or(0, |m| m.at + 1);
+        r.body.0.insert(at, Stmt { kind, loc: r.loc });
     }
 }

@@ -68,6 +68,8 @@ pub(crate) struct State {
     pub(crate) turns: Vec<super::turn::TurnState>,
     pub(crate) outboxes: Vec<super::outbox::OutboxState>,
     pub(crate) flight: super::flight::Flight,
+    /// Where the CTA meets, if in a role.
+    pub(crate) meeting: Option<super::meet::Meeting>,
 }
 
 thread_local! {
@@ -108,6 +110,7 @@ pub(crate) fn open(name: &str) -> OpenBuilder {
         turns: Vec::new(),
         outboxes: Vec::new(),
         flight: super::flight::Flight::default(),
+        meeting: None,
     };
     STACK.with(|s| s.borrow_mut().push(state));
     OpenBuilder(true)

@@ -1,8 +1,8 @@
 //! The program of each form.
 
 use super::config::{Area, Config, Form, HANDED};
-use super::parts::{Line, Out, Stage};
-use super::problem::Class;
+use super::parts::{LAST, Line, Out, Stage, Taken};
+use super::problem::{Class, Sums};
 use crate::roles;
 use warpline_ir::build::*;
 use warpline_ir::{BuildErrors, Element, Kernel, Target};
@@ -57,19 +57,34 @@ pub(crate) fn line_up(c: &Config, load: impl FnOnce(), compute: impl FnOnce()) {
     }
 }
 
-/// The role that brings every step of every tile.
+/// The role that brings every step of every tile: as many of the first one as
+/// there are slots before the CTA meets, where it knows which tile that is.
 fn loader<A: Element, B: Element, T: Out>(k: Builder, line: &Line<T>, ab: Stage<A, B>) {
-    let load = helper(k, "load", &line.config);
+    let c = &line.config;
+    let load = helper(k, "load", c);
+    let bring = |at, i| {
+        let slot = ab.acquire();
+        line.load(&slot, at, i);
+        slot.commit();
+    };
     load.body(|| {
+        let early = line.walk.knows_first();
+        if early {
+            elect(|| {
+                line.walk.first(|seat| {
+                    let at = line.at(seat);
+                    if_(line.depth.gt(0u32), || bring(at, 0u32.reg()));
+                });
+            });
+            meet();
+        }
         elect(|| {
             line.prefetch();
+            let from = Var::new(u32::from(early));
             line.walk.fetch(|seat| {
                 let at = line.at(seat);
-                steps(line.depth).each(|i| {
-                    let slot = ab.acquire();
-                    line.load(&slot, at, i);
-                    slot.commit();
-                });
+                range(from.get(), line.depth).each(|i| bring(at, i));
+                from.set(0u32);
             });
         });
     });
@@ -82,20 +97,28 @@ fn consumer<T: Out>(k: Builder, line: &Line<T>, i: u32) -> (RoleDecl, Area) {
     (role, line.area(i))
 }
 
-/// One loads; the others share each tile.
+/// One loads; the others share each tile, and end it one after the other.
 fn cooperative<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Config) {
     let line = &Line::<T>::declare(k, class, c);
     let ab = shared(line, line.ring::<A, B>(k).shared());
+    let consumers = &CONSUMERS[..c.consumers as usize];
+    // Who is ahead needs slots that who is behind still holds.
+    let ends = consumers.len() > 1 && c.stages > LAST && class.sums == Sums::Fast;
+    let ends = ends.then(|| k.turn("ends", consumers));
     let compute = || {
-        for i in 0..c.consumers {
-            let outbox = line.outbox(k, CONSUMERS[i as usize]);
+        for (i, name) in (0..).zip(consumers) {
+            let outbox = line.outbox(k, name);
             let (role, area) = consumer(k, line, i);
             role.body(|| {
                 let factors = line.factors();
                 line.walk.each(|seat| {
                     let at = line.at(seat).plus(area.first, 0);
                     let bias = line.bias(at);
-                    let sums = line.sums(ab, steps(line.depth), &area, |all| all());
+                    let taken = match ends {
+                        None => Taken::Freely(steps(line.depth)),
+                        Some(turn) => Taken::LastInTurn(turn, line.depth),
+                    };
+                    let sums = line.sums(ab, taken, &area);
                     line.send(&sums, outbox, at, factors, bias);
                 });
             });
@@ -125,10 +148,9 @@ fn ping_pong<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Conf
             let factors = line.factors();
             let skip = || ab.skip(line.depth);
             line.walk.dealt(i, skip, |seat| {
-                let hold = |all: &mut dyn FnMut()| turn.hold(all);
                 let at = line.at(seat);
                 let bias = line.bias(at);
-                let sums = line.sums(ab, steps(line.depth), &area, hold);
+                let sums = line.sums(ab, Taken::InTurn(turn, steps(line.depth)), &area);
                 line.send(&sums, outbox, at, factors, bias);
             });
         });
@@ -148,7 +170,7 @@ fn two_consumer<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &C
     role.body(|| {
         let [factor, _] = line.factors();
         line.walk.each(|_| {
-            let sums = line.sums(ab, steps(line.depth), &area, |all| all());
+            let sums = line.sums(ab, Taken::Freely(steps(line.depth)), &area);
             for col in (0..c.tile_n).step_by(width as usize) {
                 let part = line.gate(sums.slice(col..col + width), factor);
                 let slot = gates.acquire();
@@ -162,7 +184,7 @@ fn two_consumer<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &C
         let [_, factor] = line.factors();
         line.walk.each(|seat| {
             let at = line.at(seat);
-            let sums = line.sums(ab, steps(line.depth), &area, |all| all());
+            let sums = line.sums(ab, Taken::Freely(steps(line.depth)), &area);
             line.each_part(&[sums], at, line.bias(at), |part, at, _| {
                 line.send_part(outbox, &part[0], at, |some, _| {
                     let slot = gates.wait();
@@ -192,7 +214,7 @@ fn storer<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Config)
             line.walk.each(|seat| {
                 let at = line.at(seat).plus(area.first, 0);
                 let bias = line.bias(at);
-                let sums = line.sums(ab, steps(line.depth), &area, |all| all());
+                let sums = line.sums(ab, Taken::Freely(steps(line.depth)), &area);
                 line.each_part(&line.totals(&sums), at, bias, |part, at, bias| {
                     let part = line.finish(&part, at, factors, bias);
                     let slot = out.acquire();
@@ -301,7 +323,7 @@ fn stream_k<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Confi
             role.body(|| {
                 let factors = line.factors();
                 stream.each(|share| {
-                    let sums = line.sums(ab, these(share), &area, |all| all());
+                    let sums = line.sums(ab, Taken::Freely(these(share)), &area);
                     if_else(
                         share.finishes(),
                         || {
@@ -353,7 +375,7 @@ fn split_k<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Config
             role.body(|| {
                 let factors = line.factors();
                 line.walk.split(|seat| {
-                    let sums = line.sums(ab, steps(half), &area, |all| all());
+                    let sums = line.sums(ab, Taken::Freely(steps(half)), &area);
                     if_else(
                         rank.eq(0u32),
                         || {

@@ -84,6 +84,49 @@ impl Out for f32 {
     }
 }
 
+/// The steps of K that a consumer takes, and when.
+pub(super) enum Taken {
+    /// As they come.
+    Freely(Range<u32>),
+    /// In its turn.
+    InTurn(Turn, Range<u32>),
+    /// So many: the last [`LAST`] in its turn.
+    LastInTurn(Turn, Reg<u32>),
+}
+
+/// Steps at the end of a tile that consumers take one after the other: what
+/// the first one sends hides behind the products of the next.
+pub(super) const LAST: u32 = 3;
+
+impl Taken {
+    /// Takes them: `take` runs for all of them, or for one part after the other.
+    #[track_caller]
+    fn each(self, take: impl Fn(Range<u32>)) {
+        match self {
+            Taken::Freely(all) => take(all),
+            Taken::InTurn(turn, all) => turn.hold(|| take(all)),
+            Taken::LastInTurn(turn, depth) => if_else(
+                depth.lt(LAST),
+                || turn.hold(|| take(steps(depth))),
+                || {
+                    take(steps(depth - LAST));
+                    turn.hold(|| take(steps(LAST)));
+                },
+            ),
+        }
+    }
+
+    /// As [`each`](Self::each), all in one part.
+    #[track_caller]
+    fn whole<R>(self, take: impl FnOnce(Range<u32>) -> R) -> R {
+        match self {
+            Taken::Freely(all) => take(all),
+            Taken::InTurn(turn, all) => turn.hold(|| take(all)),
+            Taken::LastInTurn(turn, depth) => turn.hold(|| take(steps(depth))),
+        }
+    }
+}
+
 /// The rings that bring A and B.
 pub(super) type Stage<A, B> = Ring<(Tile<A>, Tile<B>)>;
 
@@ -294,12 +337,11 @@ impl<T: Out> Line<T> {
         At { row, col, batch }
     }
 
-    /// Before the first copy.
+    /// Has the map of C at hand when the first tile is stored; those of A and B
+    /// come with the first copy.
     #[track_caller]
     pub(super) fn prefetch(&self) {
-        for map in [self.a].iter().chain(&self.b).chain([&self.c]) {
-            map.prefetch();
-        }
+        self.c.prefetch();
     }
 
     /// Brings a step of a CTA's tile.
@@ -431,22 +473,19 @@ impl<T: Out> Line<T> {
     }
 
     /// A consumer's sums of a tile over steps of K, taken from the ring.
-    ///
-    /// `hold` runs the steps: at once, or when it is the role's turn.
     #[track_caller]
     pub(super) fn sums<A: Element, B: Element>(
         &self,
         ab: Stage<A, B>,
-        steps: Range<u32>,
+        taken: Taken,
         area: &Area,
-        hold: impl FnOnce(&mut dyn FnMut()),
     ) -> Frag {
         let [height, width] = area.sides();
         match self.class.sums {
             Sums::Fast => {
                 let acc = self.acc(area);
-                hold(&mut || {
-                    steps.each(|_| {
+                taken.each(|these| {
+                    these.each(|_| {
                         let slot = ab.wait();
                         self.multiply(&acc, *slot, area);
                         slot.release_after(&acc);
@@ -454,21 +493,16 @@ impl<T: Out> Line<T> {
                 });
                 acc.finish()
             }
-            Sums::Promoted => {
-                let mut sums = None;
-                hold(&mut || {
-                    let zeros = Frag::zeros(height, width);
-                    sums = Some(steps.fold(zeros, |_, sums| {
-                        let slot = ab.wait();
-                        let part = Acc::new(height, width);
-                        self.multiply(&part, *slot, area);
-                        part.wait();
-                        slot.release();
-                        sums.promote(part)
-                    }));
-                });
-                sums.unwrap_or_else(|| Frag::zeros(height, width))
-            }
+            Sums::Promoted => taken.whole(|these| {
+                these.fold(Frag::zeros(height, width), |_, sums| {
+                    let slot = ab.wait();
+                    let part = Acc::new(height, width);
+                    self.multiply(&part, *slot, area);
+                    part.wait();
+                    slot.release();
+                    sums.promote(part)
+                })
+            }),
         }
     }
 

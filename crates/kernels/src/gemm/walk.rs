@@ -77,6 +77,18 @@ impl Walk {
         }
     }
 
+    /// Does a CTA know its first tile before it has met others?
+    pub(crate) fn knows_first(self) -> bool {
+        self.queue.is_none() && self.cluster == Cluster::One
+    }
+
+    /// Runs `body` for the first of this CTA's tiles, if it has one.
+    #[track_caller]
+    pub(crate) fn first(self, body: impl FnOnce(Seat)) {
+        let i = cta_id();
+        if_(i.lt(self.count), || body(self.seat(i)));
+    }
+
     /// As the role that loads, by one thread: runs `body` for each tile.
     #[track_caller]
     pub(crate) fn fetch(self, body: impl FnOnce(Seat)) {
