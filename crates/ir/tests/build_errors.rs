@@ -724,3 +724,57 @@ fn a_least_value_of_what_is_no_parameter() {
     });
     assert_eq!((code, at), ("least-value", line));
 }
+
+#[test]
+fn a_meeting_stands_once_and_in_a_roles_body() {
+    let (mut first, mut line) = (0, 0);
+    let (code, _, at, other) = refused(|k| {
+        k.role("a").body(|| {
+            first = line!() + 1;
+            meet();
+        });
+        k.role("b").body(|| {
+            line = line!() + 1;
+            meet();
+        });
+    });
+    assert_eq!((code, at, other), ("meet-once", line, Some(first)));
+
+    let in_a_loop = |at: &mut u32| {
+        *at = line!() + 1;
+        let each = |_| meet();
+        steps(2u32).each(each);
+    };
+    let as_one_lane = |at: &mut u32| {
+        *at = line!() + 1;
+        elect(meet);
+    };
+    for wrong in [&in_a_loop as &dyn Fn(&mut u32), &as_one_lane] {
+        let (code, text, at, _) = refused(|k| k.role("a").body(|| wrong(&mut line)));
+        assert_eq!((code, at), ("meet-place", line));
+        assert!(text.contains("the whole role meets the others"), "{text}");
+    }
+
+    let (code, ..) = refused(|k| {
+        meet();
+        k.role("a").body(|| {});
+    });
+    assert_eq!(code, "meet-place");
+}
+
+#[test]
+fn a_cluster_whose_ctas_reach_each_other_meets_first() {
+    let mut line = 0;
+    let (code, text, at, _) = refused(|k| {
+        k.cluster(2, 1, 1);
+        let ring = k.ring("in", 2, |s| s.vector::<u32>(32)).multicast();
+        k.role("load").body(|| {
+            line = line!() + 1;
+            meet();
+            elect(|| ring.acquire().commit());
+        });
+        k.role("read").body(|| ring.wait().release());
+    });
+    assert_eq!((code, at), ("meet-cluster", line));
+    assert!(text.contains("meet before any role begins"), "{text}");
+}

@@ -12,6 +12,7 @@ mod indices;
 mod kit;
 mod laps;
 mod legal;
+mod meetings;
 mod named;
 mod operands;
 mod proxy;

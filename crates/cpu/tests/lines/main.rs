@@ -8,6 +8,7 @@ mod clusters;
 mod copies;
 mod harness;
 mod matrices;
+mod meetings;
 mod operands;
 mod orders;
 mod outboxes;

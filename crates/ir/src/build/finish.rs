@@ -252,7 +252,9 @@ fn move_registers(s: &mut State) {
         let grow = count > entry;
         let kind = StmtKind::Op(SetMaxRegs { count, grow }.into());
         // Behind the meeting: who takes registers waits for those who give some.
-        let at = meeting.filter(|m| m.role.index() == i).map_or(0, |m| m.at + 1);
+        let at = meeting
+            .filter(|m| m.role.index() == i)
+            .map_or(0, |m| m.at + 1);
         r.body.0.insert(at, Stmt { kind, loc: r.loc });
     }
 }

@@ -17,10 +17,11 @@ pub(crate) struct Meeting {
 /// The CTA meets here at its start, and not before this role begins.
 ///
 /// Otherwise one thread makes the mbarriers of rings and turns, and all warps
-/// meet before any role begins. A role that calls `meet` makes them itself and
-/// goes on, so that its first copies are under way while the other warps still
-/// come; those wait at their start. Also registers are moved only here, which
-/// takes a few hundred cycles.
+/// meet before any role begins. In a role that calls `meet` the thread that
+/// [`elect`](super::elect) chooses makes them and goes on, so that its first
+/// copies are under way while the other warps still come; all others use rings
+/// only behind the meeting, which the checker sees to. Registers are moved
+/// there, too, as that takes a few hundred cycles.
 ///
 /// Once in a kernel; by the whole role, in no loop or branch; and not in a
 /// cluster whose CTAs touch each other's shared memory: these meet first.
@@ -29,22 +30,22 @@ pub(crate) struct Meeting {
 /// use warpline_ir::{Kernel, build::*};
 ///
 /// let kernel = Kernel::build("early", |k| {
-///     let (x, y) = (k.map2::<f32>("x", [8, 32]), k.pointer::<f32>("y"));
-///     let ring = k.ring("x", 2, |s| s.plain::<f32>(8, 32));
+///     let (x, y) = (k.pointer::<u32>("x"), k.pointer::<u32>("y"));
+///     let ring = k.ring("x", 2, |s| s.vector::<u32>(32));
 ///     k.role("load").body(|| {
-///         let fill = |i: Reg<u32>| {
+///         let bring = |i: Reg<u32>| {
 ///             let slot = ring.acquire();
-///             slot.load(x, slot.tiles(), [0u32.reg(), i * 8]);
+///             slot.load_bytes(slot.tiles(), x.address(i * 32), 128);
 ///             slot.commit();
 ///         };
-///         elect(|| fill(0u32.reg()));
+///         elect(|| bring(0u32.reg()));
 ///         meet();
-///         elect(|| range(1u32, 9u32).each(fill));
+///         elect(|| range(1u32, 9u32).each(bring));
 ///     });
-///     k.role("sum").body(|| {
+///     k.role("store").body(|| {
 ///         steps(9u32).each(|i| {
 ///             let slot = ring.wait();
-///             y.store(i * 32 + lane_id(), slot.tiles().at(0u32, lane_id()).load());
+///             y.store(i * 32 + lane_id(), slot.load(0u32, lane_id()));
 ///             slot.release();
 ///         });
 ///     });

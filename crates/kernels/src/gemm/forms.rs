@@ -57,8 +57,10 @@ pub(crate) fn line_up(c: &Config, load: impl FnOnce(), compute: impl FnOnce()) {
     }
 }
 
-/// The role that brings every step of every tile: as many of the first one as
-/// there are slots before the CTA meets, where it knows which tile that is.
+/// Steps of its first tile that a loader brings before the CTA meets.
+const EARLY: u32 = 2;
+
+/// The role that brings every step of every tile.
 fn loader<A: Element, B: Element, T: Out>(k: Builder, line: &Line<T>, ab: Stage<A, B>) {
     let c = &line.config;
     let load = helper(k, "load", c);
@@ -68,19 +70,24 @@ fn loader<A: Element, B: Element, T: Out>(k: Builder, line: &Line<T>, ab: Stage<
         slot.commit();
     };
     load.body(|| {
-        let early = line.walk.knows_first();
-        if early {
+        let early = match line.walk.knows_first() {
+            true => EARLY.min(c.stages),
+            false => 0,
+        };
+        if early > 0 {
             elect(|| {
                 line.walk.first(|seat| {
                     let at = line.at(seat);
-                    if_(line.depth.gt(0u32), || bring(at, 0u32.reg()));
+                    for i in 0..early {
+                        if_(line.depth.gt(i), || bring(at, i.reg()));
+                    }
                 });
             });
             meet();
         }
         elect(|| {
             line.prefetch();
-            let from = Var::new(u32::from(early));
+            let from = Var::new(early);
             line.walk.fetch(|seat| {
                 let at = line.at(seat);
                 range(from.get(), line.depth).each(|i| bring(at, i));
