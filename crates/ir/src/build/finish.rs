@@ -21,8 +21,7 @@ use crate::value::{BarId, BarRef, Operand, RegId, RoleId};
 pub(crate) fn finish(mut s: State) -> Result<Kernel, BuildErrors> {
     settle_counts(&mut s);
     if let Some(m) = s.meeting
-        && s.cluster != [1, 1, 1]
-        && s.remote
+        && reaches_peers(&s)
     {
         let text = "the CTAs of a cluster touch each other's shared memory, and so meet before any role begins".to_owned();
         s.error("meet-cluster", text, m.frame, None);
@@ -46,7 +45,7 @@ pub(crate) fn finish(mut s: State) -> Result<Kernel, BuildErrors> {
     move_registers(&mut s);
     init_barriers(&mut s);
     let mut epilogue = Block::default();
-    if s.cluster != [1, 1, 1] && s.remote {
+    if reaches_peers(&s) {
         // No CTA leaves while a peer may still arrive or copy into it.
         let loc = s.loc(Frame::caller());
         let op = |o: Op| Stmt {
@@ -74,6 +73,11 @@ pub(crate) fn finish(mut s: State) -> Result<Kernel, BuildErrors> {
         co_resident: s.co_resident,
         locs: s.locs,
     })
+}
+
+/// Do the CTAs of a cluster touch each other's shared memory?
+fn reaches_peers(s: &State) -> bool {
+    s.cluster != [1, 1, 1] && s.remote
 }
 
 /// How often the barriers of rings and turns are arrived at.
@@ -163,7 +167,7 @@ fn init_barriers(s: &mut State) {
             inits.push((bar, count, b.loc));
         }
     }
-    let clustered = s.cluster != [1, 1, 1] && s.remote;
+    let clustered = reaches_peers(s);
     if inits.is_empty() && !clustered && s.meeting.is_none() {
         return;
     }

@@ -85,6 +85,7 @@ impl Out for f32 {
 }
 
 /// The steps of K that a consumer takes, and when.
+#[derive(Clone, Copy)]
 pub(super) enum Taken {
     /// As they come.
     Freely(Range<u32>),
@@ -102,18 +103,17 @@ impl Taken {
     /// Takes them: `take` runs for all of them, or for one part after the other.
     #[track_caller]
     fn each(self, take: impl Fn(Range<u32>)) {
-        match self {
-            Taken::Freely(all) => take(all),
-            Taken::InTurn(turn, all) => turn.hold(|| take(all)),
-            Taken::LastInTurn(turn, depth) => if_else(
-                depth.lt(LAST),
-                || turn.hold(|| take(steps(depth))),
-                || {
-                    take(steps(depth - LAST));
-                    turn.hold(|| take(steps(LAST)));
-                },
-            ),
-        }
+        let Taken::LastInTurn(turn, depth) = self else {
+            return self.whole(take);
+        };
+        if_else(
+            depth.lt(LAST),
+            || self.whole(&take),
+            || {
+                take(steps(depth - LAST));
+                turn.hold(|| take(steps(LAST)));
+            },
+        );
     }
 
     /// As [`each`](Self::each), all in one part.
