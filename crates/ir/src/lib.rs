@@ -12,11 +12,12 @@
 //! | [`program`] | the kernel: roles, tiles, barriers, statements |
 //! | [`ops`] | the instructions, one struct each, by group |
 //! | [`sync`], [`job`] | acts of synchronisation; asynchronous work |
-//! | [`machine`] | the traits ops are written against |
+//! | [`machine`], [`domain`] | the traits ops are written against: values, and values that are partly known |
 //! | [`wait`] | what a stuck warp waits for, in words |
 //! | [`build`] | what authors write with |
 
 pub mod build;
+pub mod domain;
 pub mod error;
 pub mod job;
 pub mod lanes;
@@ -34,6 +35,7 @@ pub mod types;
 pub mod value;
 pub mod wait;
 
+pub use domain::{Binary, Domain};
 pub use error::{BuildError, BuildErrors};
 pub use job::{Done, Engine, Job, Span};
 pub use launch::{Arg, Launch};
