@@ -74,7 +74,7 @@ pub fn examine(kernel: &Kernel, target: &Target) -> Report {
     let mut refusals = rules::judge(kernel, target);
     let (mut states, mut steps) = (0, 0);
     if refusals.is_empty() {
-        let walked = protocol::judge(kernel);
+        let walked = protocol::judge(kernel, target);
         refusals.extend(walked.refusal);
         (states, steps) = (walked.states, walked.steps);
     }

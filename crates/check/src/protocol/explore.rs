@@ -14,10 +14,10 @@
 use super::code::Code;
 use super::merge;
 use super::state::{Env, State, Status};
-use super::term::Question;
 use super::trace::{Trail, What};
 use super::world::{Stop, World};
 use crate::refusal::Refusal;
+use crate::symbolic::Question;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use warpline_ir::Loc;
@@ -117,6 +117,9 @@ impl<'e, 'k> Search<'e, 'k> {
             for yes in [false, true] {
                 let mut next = World::new(self.env, self.found[at].state.clone());
                 self.env.terms.decide(&mut next.st.decided, q, yes);
+                if next.st.decided.impossible {
+                    continue;
+                }
                 if next.st.trail.is_on() {
                     (next.cur, next.loc) = (warp, loc);
                     next.trail(What::Decides(next.decision(q, yes).into()));
