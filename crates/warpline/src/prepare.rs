@@ -27,7 +27,7 @@ pub struct Prepared {
 pub struct PreparedStep {
     /// The kernel.
     pub kernel: Arc<Checked>,
-    /// The hash of its program.
+    /// The hash of its code ([`Kernel::code_hash`]).
     pub hash: Arc<str>,
     step: Arc<Step>,
 }
@@ -47,7 +47,7 @@ impl PreparedStep {
     pub(crate) fn unproved(step: Step, reason: &str) -> Self {
         let kernel = Checked::unproved(Kernel::clone(&step.kernel), reason);
         Self {
-            hash: kernel.hash().into(),
+            hash: kernel.code_hash().into(),
             kernel: Arc::new(kernel),
             step: Arc::new(step),
         }

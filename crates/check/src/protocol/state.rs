@@ -152,7 +152,7 @@ impl Env<'_> {
 
     /// The least value of a parameter.
     pub(super) fn least(&self, p: warpline_ir::ParamId) -> i64 {
-        self.kernel.param(p).least.min(u64::from(u32::MAX)) as i64
+        self.kernel.param(p).bounds.least.clamp(0, u32::MAX.into()) as i64
     }
 
     /// The tile that holds a byte.
