@@ -72,6 +72,7 @@ impl Columns {
             regs: vec![],
             cluster: [1, 1, 1],
             shared_bytes: 0,
+            limits: Vec::new(),
             co_resident: false,
             locs,
         };

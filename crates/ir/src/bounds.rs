@@ -4,6 +4,7 @@
 //! outside its bounds is rejected on every device. The code does not depend on
 //! them, so they are no part of [`Kernel::code_hash`].
 
+use crate::loc::Loc;
 use crate::machine::{Fault, FaultKind};
 use crate::program::{Kernel, Param, ParamKind};
 use crate::types::Type;
@@ -99,6 +100,17 @@ impl fmt::Display for BrokenBound {
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Extent {
     terms: Vec<ExtentTerm>,
+}
+
+/// An upper bound of a sum of products of integer parameters: a fact about several of them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Limit {
+    /// The sum.
+    pub sum: Extent,
+    /// The most that it is.
+    pub most: u64,
+    /// Where it was declared.
+    pub loc: Loc,
 }
 
 /// One product of an [`Extent`].
@@ -235,7 +247,7 @@ impl<T: Into<Extent>> Mul<T> for Extent {
 
 impl Param {
     /// Returns a parameter whose bounds are those of its type.
-    pub fn new(name: impl Into<String>, kind: ParamKind, loc: crate::loc::Loc) -> Self {
+    pub fn new(name: impl Into<String>, kind: ParamKind, loc: Loc) -> Self {
         Self {
             name: name.into(),
             bounds: Bounds::of(&kind),
@@ -275,6 +287,27 @@ impl Param {
 }
 
 impl Kernel {
+    /// Rejects arguments that break a declared limit. `value` gives the value of an integer
+    /// parameter.
+    pub(crate) fn check_limits(
+        &self,
+        value: impl Fn(ParamId) -> Option<i128>,
+    ) -> Result<(), Fault> {
+        for Limit { sum, most, .. } in &self.limits {
+            let found = sum.value(&value);
+            if found.is_some_and(|n| n <= i128::from(*most)) {
+                continue;
+            }
+            let found = found.map_or("more than 2^127".to_owned(), |n| n.to_string());
+            return reject(format!(
+                "{} is {found}, but the kernel takes at most {most}\n\
+                 help: pass smaller values",
+                sum.show(self)
+            ));
+        }
+        Ok(())
+    }
+
     /// Checks every declared extent against the buffers of a launch. `value` gives the value of
     /// an integer parameter; `bytes` the bytes from a pointer to the end of its buffer, or
     /// nothing where that is not known.
@@ -308,6 +341,12 @@ impl Kernel {
             ));
         }
         Ok(())
+    }
+
+    /// The declared limits, as the text form has them after the parameters.
+    pub(crate) fn show_limits(&self) -> String {
+        let line = |l: &Limit| format!("  limit {} at most {}\n", l.sum.show(self), l.most);
+        self.limits.iter().map(line).collect()
     }
 
     /// The declared bounds of a parameter, as the text form has them after its type.

@@ -78,7 +78,15 @@ impl Launch {
                 }
             }
         }
-        Ok(())
+        kernel.check_limits(|p| self.value(p))
+    }
+
+    /// The value of an integer argument.
+    fn value(&self, p: ParamId) -> Option<i128> {
+        match self.args.get(p.index())? {
+            Arg::Scalar(ty, bits) => ty.int_value(*bits),
+            _ => None,
+        }
     }
 
     /// Checks the declared extents of a kernel against the buffers behind the arguments.
@@ -89,15 +97,11 @@ impl Launch {
         kernel: &Kernel,
         bytes: impl Fn(u64) -> Option<u64>,
     ) -> Result<(), Fault> {
-        let value = |p: ParamId| match self.args.get(p.index())? {
-            Arg::Scalar(ty, bits) => ty.int_value(*bits),
-            _ => None,
-        };
         let bytes = |p: ParamId| match self.args.get(p.index())? {
             Arg::Pointer(at) => bytes(*at),
             _ => None,
         };
-        kernel.check_extents(value, bytes)
+        kernel.check_extents(|p| self.value(p), bytes)
     }
 }
 
@@ -226,6 +230,21 @@ mod tests {
         let text = "parameter x points to 27 f32 elements, but the kernel takes at least rows*stride + 4 = 28\n\
                     help: pass a larger buffer or smaller extents";
         assert_eq!(with(Some(4 * 28 - 1)), Err(text.to_owned()));
+    }
+
+    #[test]
+    fn a_launch_keeps_the_limit_of_a_product() {
+        let kernel = kernel(|k| {
+            let [tall, wide] = ["tall", "wide"].map(|name| k.param::<u32>(name));
+            k.limit(extent(tall) * wide, (1 << 31) - 1);
+        });
+        let with = |tall: u32, wide: u32| launch(&kernel, &[tall, wide].map(Arg::scalar));
+        assert_eq!(with(1 << 16, (1 << 15) - 1), Ok(()));
+        let text = "tall*wide is 2147483648, but the kernel takes at most 2147483647\nhelp: pass smaller values";
+        assert_eq!(with(1 << 16, 1 << 15), Err(text.to_owned()));
+        assert!(with(u32::MAX, u32::MAX).is_err(), "no product wraps around");
+        let line = "  limit tall*wide at most 2147483647\n";
+        assert!(kernel.to_string().contains(line));
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub mod types;
 pub mod value;
 pub mod wait;
 
-pub use bounds::{Bounds, BrokenBound, Extent, ExtentTerm};
+pub use bounds::{Bounds, BrokenBound, Extent, ExtentTerm, Limit};
 pub use error::{BuildError, BuildErrors};
 pub use job::{Done, Engine, Job, Span};
 pub use launch::{Arg, Launch};

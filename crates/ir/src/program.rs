@@ -1,6 +1,6 @@
 //! The kernel program: a plain value that the checker, the executor and the printer read.
 
-use crate::bounds::Bounds;
+use crate::bounds::{Bounds, Limit};
 use crate::layout::{Swizzle, TileLayout};
 use crate::loc::{Loc, Locs};
 use crate::ops::Op;
@@ -19,6 +19,8 @@ pub struct Kernel {
     pub name: String,
     /// Launch parameters, in order.
     pub params: Vec<Param>,
+    /// Upper bounds of products of parameters.
+    pub limits: Vec<Limit>,
     /// Shared tiles.
     pub tiles: Vec<Tile>,
     /// Arrays of mbarriers.

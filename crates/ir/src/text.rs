@@ -91,6 +91,9 @@ impl Kernel {
                 }
             }
         }
+        if with_bounds {
+            f.write_str(&self.show_limits())?;
+        }
         for t in &self.tiles {
             let l = t.layout;
             write!(

@@ -35,19 +35,20 @@ pub(crate) fn judge(kernel: &Kernel, found: &mut Findings) {
             let text = format!("parameters have different names; {} is there twice", p.name);
             found.refuse(&PARAM_NAME, p.loc, None, text);
         }
-        let terms = p.bounds.elements.iter().flat_map(|extent| extent.terms());
-        for id in terms.flat_map(|term| &term.params) {
+    }
+    let extents = kernel.params.iter();
+    let extents = extents.filter_map(|p| Some((p.bounds.elements.as_ref()?, p.loc)));
+    let limits = kernel.limits.iter().map(|limit| (&limit.sum, limit.loc));
+    for (sum, loc) in extents.chain(limits) {
+        for id in sum.terms().iter().flat_map(|term| &term.params) {
             let counts = |q: &Param| matches!(q.kind, ParamKind::Scalar(ty) if ty.is_int());
             let (rule, what) = match kernel.params.get(id.index()) {
                 None => (&REFERENCE, "is not declared"),
                 Some(q) if !counts(q) => (&PARAM, "is no integer"),
                 Some(_) => continue,
             };
-            let text = format!(
-                "the elements of {} are counted by {id}, which {what}",
-                p.name
-            );
-            found.refuse(rule, p.loc, None, text);
+            let text = format!("a declared bound counts with {id}, which {what}");
+            found.refuse(rule, loc, None, text);
         }
     }
     for tile in &kernel.tiles {

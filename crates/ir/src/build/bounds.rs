@@ -1,13 +1,38 @@
 //! Facts that authors declare about launch parameters.
 
-use super::declare::read_into;
+use super::declare::{Builder, read_into};
 use super::global::Global;
 use super::reg::{Int, Reg, Value};
 use super::state::{State, with};
-use crate::bounds::Extent;
+use crate::bounds::{Extent, Limit};
 use crate::loc::Frame;
 use crate::types::Element;
 use crate::value::{ParamId, RegId};
+
+impl Builder {
+    /// Declares the most that a product of parameters is, as
+    /// [`at_most`](Reg::at_most) does for one of them.
+    ///
+    /// ```
+    /// use warpline_ir::{Kernel, build::*};
+    ///
+    /// let kernel = Kernel::build("tiles", |k| {
+    ///     let [tall, wide] = ["tall", "wide"].map(|name| k.param::<u32>(name));
+    ///     k.limit(extent(tall) * wide, u64::from(u32::MAX));
+    ///     k.role("all").body(|| steps(tall * wide).each(|_| {}));
+    /// })?;
+    /// assert_eq!(kernel.limits.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[track_caller]
+    pub fn limit(self, sum: Extent, most: u64) {
+        let frame = Frame::caller();
+        with(|s| {
+            let loc = s.loc(frame);
+            s.limits.push(Limit { sum, most, loc });
+        });
+    }
+}
 
 impl<T: Int + Into<i128>> Reg<T> {
     /// Declares the least value that a launch may pass for this parameter: a

@@ -46,6 +46,7 @@ impl Sheet {
             regs: vec![],
             cluster: [1, 1, 1],
             shared_bytes: 0,
+            limits: Vec::new(),
             co_resident: false,
             locs,
         };
