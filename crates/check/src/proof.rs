@@ -1,4 +1,5 @@
-//! What was proved in this process, by the hash of the program.
+//! What was proved in this process, by the hash of the program. Declared bounds are part of it:
+//! a proof that counts on one does not hold without it.
 
 use crate::rules::references;
 use std::collections::HashSet;

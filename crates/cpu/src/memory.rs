@@ -82,6 +82,12 @@ impl Memory {
         self.buffers.get(i as usize).map(|b| b.len as usize)
     }
 
+    /// Returns the bytes from an address to the end of its buffer; none outside of all buffers.
+    pub fn bytes_from(&self, addr: u64) -> Option<u64> {
+        let len = self.len_of(addr)? as u64;
+        len.checked_sub(addr % (1 << SPAN))
+    }
+
     /// A buffer with these elements; gives its address, a multiple of 256.
     ///
     /// ```

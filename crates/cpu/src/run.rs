@@ -26,6 +26,7 @@ pub fn run(
     let target = &Target::SM_90A;
     check_kernel(kernel, target).map_err(refused)?;
     launch.check(kernel).map_err(refused)?;
+    (launch.check_extents(kernel, |at| memory.bytes_from(at))).map_err(refused)?;
     let code = compile(kernel);
     check_ops(kernel, &code, target)?;
     let one_scheduler = code.communicates;

@@ -22,7 +22,7 @@ pub struct Answer {
     pub failed: Option<String>,
     /// What is worth telling of one that passed.
     pub note: Option<String>,
-    /// The programs it ran: name and hash.
+    /// The programs it ran: name and hash of the code.
     pub kernels: Vec<(String, String)>,
     /// Is the context of no use any more?
     pub dead: bool,

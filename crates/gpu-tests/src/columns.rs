@@ -59,13 +59,7 @@ impl Columns {
             body: Block::default(),
             loc,
         };
-        let pointer = |name: &str| Param {
-            name: name.to_owned(),
-            kind: ParamKind::Pointer(DType::U64),
-            least: 0,
-            settled: false,
-            loc,
-        };
+        let pointer = |name: &str| Param::new(name, ParamKind::Pointer(DType::U64), loc);
         let kernel = Kernel {
             name: format!("op_{op}"),
             params: vec![pointer("in"), pointer("out")],
@@ -78,6 +72,7 @@ impl Columns {
             regs: vec![],
             cluster: [1, 1, 1],
             shared_bytes: 0,
+            limits: Vec::new(),
             co_resident: false,
             locs,
         };

@@ -13,7 +13,7 @@ pub fn path() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("ledger.json")
 }
 
-/// Programs by their hash, which leaves locations out.
+/// Programs by the hash of their code, which leaves locations and declared bounds out.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Ledger(pub BTreeMap<String, Entry>);

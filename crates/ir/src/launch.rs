@@ -4,6 +4,7 @@ use crate::machine::{Fault, FaultKind};
 use crate::program::{Kernel, ParamKind};
 use crate::tensor_map::TensorMapValue;
 use crate::types::{Scalar, Type};
+use crate::value::ParamId;
 
 /// One argument.
 #[derive(Clone, PartialEq, Debug)]
@@ -55,21 +56,9 @@ impl Launch {
         for (p, a) in kernel.params.iter().zip(&self.args) {
             match (&p.kind, a) {
                 (ParamKind::Scalar(want), Arg::Scalar(got, value)) if want == got => {
-                    if *value < p.least {
-                        return bad(format!(
-                            "parameter {} is at least {}, not {value}",
-                            p.name, p.least
-                        ));
-                    }
+                    p.check(*value)?;
                 }
-                (ParamKind::Pointer(dtype), Arg::Pointer(at)) => {
-                    if !at.is_multiple_of(dtype.bytes() as u64) {
-                        return bad(format!(
-                            "parameter {} is the address of {dtype} elements, which {at:#x} cannot be",
-                            p.name
-                        ));
-                    }
-                }
+                (ParamKind::Pointer(_), Arg::Pointer(at)) => p.check(*at)?,
                 (ParamKind::TensorMap(decl), Arg::TensorMap(map)) => {
                     if *decl != map.decl {
                         return bad(format!(
@@ -89,7 +78,30 @@ impl Launch {
                 }
             }
         }
-        Ok(())
+        kernel.check_limits(|p| self.value(p))
+    }
+
+    /// The value of an integer argument.
+    fn value(&self, p: ParamId) -> Option<i128> {
+        match self.args.get(p.index())? {
+            Arg::Scalar(ty, bits) => ty.int_value(*bits),
+            _ => None,
+        }
+    }
+
+    /// Checks the declared extents of a kernel against the buffers behind the arguments.
+    /// `bytes` gives the bytes from an address to the end of its buffer, or nothing where
+    /// that is not known.
+    pub fn check_extents(
+        &self,
+        kernel: &Kernel,
+        bytes: impl Fn(u64) -> Option<u64>,
+    ) -> Result<(), Fault> {
+        let bytes = |p: ParamId| match self.args.get(p.index())? {
+            Arg::Pointer(at) => bytes(*at),
+            _ => None,
+        };
+        kernel.check_extents(|p| self.value(p), bytes)
     }
 }
 
@@ -97,35 +109,180 @@ impl Launch {
 mod tests {
     use super::{Arg, Launch};
     use crate::Kernel;
-    use crate::build::steps;
+    use crate::build::*;
 
-    /// A kernel of one parameter, and what becomes of a launch with it.
-    fn launched(least: u32, value: u32) -> (Kernel, Result<(), String>) {
-        let kernel = Kernel::build("rounds", |k| {
-            let rounds = k.param::<u32>("rounds").at_least(least);
-            k.role("all").body(|| steps(rounds).each(|_| {}));
+    fn kernel(declare: impl FnOnce(Builder)) -> Kernel {
+        Kernel::build("facts", |k| {
+            declare(k);
+            k.role("all").body(|| {});
         })
-        .expect("a kernel");
+        .expect("a kernel")
+    }
+
+    fn launch(kernel: &Kernel, args: &[Arg]) -> Result<(), String> {
         let launch = Launch {
             grid: [1, 1, 1],
-            args: vec![Arg::scalar(value)],
+            args: args.to_vec(),
         };
-        let outcome = launch.check(&kernel).map_err(|fault| fault.text);
-        (kernel, outcome)
+        launch.check(kernel).map_err(|fault| fault.text)
+    }
+
+    fn one(kernel: &Kernel, arg: Arg) -> Result<(), String> {
+        launch(kernel, &[arg])
     }
 
     #[test]
-    fn a_launch_passes_no_less_than_the_least_value() {
-        assert_eq!(launched(3, 3).1, Ok(()));
-        let refused = Err("parameter rounds is at least 3, not 2".to_owned());
-        assert_eq!(launched(3, 2).1, refused);
+    fn a_launch_keeps_the_least_value() {
+        let kernel = kernel(|k| _ = k.param::<u32>("rounds").at_least(3));
+        assert_eq!(one(&kernel, Arg::scalar(3u32)), Ok(()));
+        let text = "parameter rounds is 2, but the kernel takes u32 values that are at least 3\n\
+                    help: pass a value that is at least 3";
+        assert_eq!(one(&kernel, Arg::scalar(2u32)), Err(text.to_owned()));
     }
 
     #[test]
-    fn the_least_value_is_part_of_the_program() {
-        let [none, one] = [0, 1].map(|least| launched(least, 1).0);
-        assert!(none.to_string().contains("  param rounds: u32\n"));
-        assert!(one.to_string().contains("  param rounds: u32 at least 1\n"));
-        assert_ne!(none.hash(), one.hash());
+    fn a_launch_keeps_the_largest_value() {
+        let kernel = kernel(|k| _ = k.param::<u32>("rounds").at_most(7));
+        assert_eq!(one(&kernel, Arg::scalar(7u32)), Ok(()));
+        let text = "parameter rounds is 8, but the kernel takes u32 values that are at most 7\n\
+                    help: pass a value that is at most 7";
+        assert_eq!(one(&kernel, Arg::scalar(8u32)), Err(text.to_owned()));
+    }
+
+    #[test]
+    fn a_launch_keeps_the_divisor() {
+        let kernel = kernel(|k| _ = k.param::<u32>("bytes").multiple_of(4).multiple_of(16));
+        assert_eq!(one(&kernel, Arg::scalar(48u32)), Ok(()));
+        let text = "parameter bytes is 40, but the kernel takes u32 values that are a multiple of 16\n\
+                    help: pass a value that is a multiple of 16";
+        assert_eq!(one(&kernel, Arg::scalar(40u32)), Err(text.to_owned()));
+    }
+
+    #[test]
+    fn signed_parameters_have_negative_bounds() {
+        let of_32 = kernel(|k| _ = k.param::<i32>("n").at_least(-8).at_most(-1));
+        let of_64 = kernel(|k| _ = k.param::<i64>("n").at_least(-8).at_most(-1));
+        for n in [-8i64, -1] {
+            assert_eq!(one(&of_32, Arg::scalar(n as i32)), Ok(()));
+            assert_eq!(one(&of_64, Arg::scalar(n)), Ok(()));
+        }
+        for n in [i64::from(i32::MIN), -9, 0, 5] {
+            assert!(one(&of_32, Arg::scalar(n as i32)).is_err(), "{n}");
+            assert!(one(&of_64, Arg::scalar(n)).is_err(), "{n}");
+        }
+        let any = kernel(|k| _ = k.param::<i32>("n"));
+        for n in [i32::MIN, -1, 0, i32::MAX] {
+            assert_eq!(one(&any, Arg::scalar(n)), Ok(()));
+        }
+    }
+
+    #[test]
+    fn wide_parameters_have_bounds_above_32_bits() {
+        let kernel = kernel(|k| {
+            let n = k.param::<u64>("n").at_least(1 << 33).at_most(1 << 63);
+            let _ = n.multiple_of(1 << 33);
+        });
+        for n in [1u64 << 33, 1 << 63] {
+            assert_eq!(one(&kernel, Arg::scalar(n)), Ok(()));
+        }
+        for n in [1u64 << 32, (1 << 33) + 1, (1 << 63) + (1 << 33)] {
+            assert!(one(&kernel, Arg::scalar(n)).is_err(), "{n}");
+        }
+    }
+
+    #[test]
+    fn a_value_that_its_type_does_not_hold_is_rejected() {
+        use crate::types::Type;
+        let kernel = kernel(|k| _ = k.param::<u32>("n"));
+        assert_eq!(
+            one(&kernel, Arg::Scalar(Type::U32, u32::MAX.into())),
+            Ok(())
+        );
+        let text = one(&kernel, Arg::Scalar(Type::U32, 1 << 32)).expect_err("33 bits");
+        assert!(text.contains("is 4294967296, but the kernel takes u32 values"));
+    }
+
+    #[test]
+    fn a_launch_keeps_the_alignment() {
+        let kernel = kernel(|k| _ = k.pointer::<f32>("x").aligned_to(16));
+        assert_eq!(one(&kernel, Arg::Pointer(0x120)), Ok(()));
+        let text = "parameter x is the address 0x124, but the kernel takes f32 elements at a multiple of 16 bytes\n\
+                    help: pass an address that is a multiple of 16";
+        assert_eq!(one(&kernel, Arg::Pointer(0x124)), Err(text.to_owned()));
+    }
+
+    #[test]
+    fn a_buffer_has_the_declared_elements() {
+        let kernel = kernel(|k| {
+            let [rows, stride] = ["rows", "stride"].map(|name| k.param::<u32>(name));
+            let _ = k.pointer::<f32>("x").elements(extent(rows) * stride + 4u32);
+        });
+        let launch = Launch {
+            grid: [1, 1, 1],
+            args: vec![Arg::scalar(3u32), Arg::scalar(8u32), Arg::Pointer(0x100)],
+        };
+        let with = |bytes| {
+            let checked = launch.check_extents(&kernel, |_| bytes);
+            checked.map_err(|fault| fault.text)
+        };
+        assert_eq!(with(Some(4 * 28)), Ok(()));
+        assert_eq!(with(None), Ok(()), "nothing is known of a raw address");
+        let text = "parameter x points to 27 f32 elements, but the kernel takes at least rows*stride + 4 = 28\n\
+                    help: pass a larger buffer or smaller extents";
+        assert_eq!(with(Some(4 * 28 - 1)), Err(text.to_owned()));
+    }
+
+    #[test]
+    fn a_launch_keeps_the_limit_of_a_product() {
+        let kernel = kernel(|k| {
+            let [tall, wide] = ["tall", "wide"].map(|name| k.param::<u32>(name));
+            k.limit(extent(tall) * wide, (1 << 31) - 1);
+        });
+        let with = |tall: u32, wide: u32| launch(&kernel, &[tall, wide].map(Arg::scalar));
+        assert_eq!(with(1 << 16, (1 << 15) - 1), Ok(()));
+        let text = "tall*wide is 2147483648, but the kernel takes at most 2147483647\nhelp: pass smaller values";
+        assert_eq!(with(1 << 16, 1 << 15), Err(text.to_owned()));
+        assert!(with(u32::MAX, u32::MAX).is_err(), "no product wraps around");
+        let line = "  limit tall*wide at most 2147483647\n";
+        assert!(kernel.to_string().contains(line));
+    }
+
+    #[test]
+    fn bounds_are_part_of_the_program_and_not_of_its_code() {
+        let plain = kernel(|k| {
+            let [_, _] = ["rows", "cols"].map(|name| k.param::<i32>(name));
+            let _ = k.pointer::<f32>("x").settled();
+        });
+        let bounded = kernel(|k| {
+            let rows = k.param::<i32>("rows").at_least(-1).at_most(64);
+            let cols = k.param::<i32>("cols").multiple_of(4);
+            let x = k.pointer::<f32>("x").settled().aligned_to(16);
+            let _ = x.elements(extent(rows) * cols * 2u32 - cols + 3u32);
+        });
+        let params = |kernel: &Kernel| {
+            let text = kernel.to_string();
+            let params = text.lines().filter(|line| line.contains("  param "));
+            params
+                .map(|line| line.trim().to_owned())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            params(&plain)[..3],
+            [
+                "param rows: i32",
+                "param cols: i32",
+                "param x: *f32 settled"
+            ]
+        );
+        assert_eq!(
+            params(&bounded)[..3],
+            [
+                "param rows: i32 at least -1 at most 64",
+                "param cols: i32 multiple of 4",
+                "param x: *f32 settled aligned to 16 elements 2*rows*cols - cols + 3",
+            ]
+        );
+        assert_ne!(plain.hash(), bounded.hash());
+        assert_eq!(plain.code_hash(), bounded.code_hash());
     }
 }

@@ -10,12 +10,14 @@
 //! | [`types`], [`value`] | types of registers and elements; registers, operands, references |
 //! | [`layout`], [`tensor_map`] | tiles in shared memory, tensors in global memory |
 //! | [`program`] | the kernel: roles, tiles, barriers, statements |
+//! | [`bounds`] | facts that a kernel declares about its parameters |
 //! | [`ops`] | the instructions, one struct each, by group |
 //! | [`sync`], [`job`] | acts of synchronisation; asynchronous work |
 //! | [`machine`], [`domain`] | the traits ops are written against: values, and values that are partly known |
 //! | [`wait`] | what a stuck warp waits for, in words |
 //! | [`build`] | what authors write with |
 
+pub mod bounds;
 pub mod build;
 pub mod domain;
 pub mod error;
@@ -35,6 +37,7 @@ pub mod types;
 pub mod value;
 pub mod wait;
 
+pub use bounds::{Bounds, BrokenBound, Extent, ExtentTerm, Limit};
 pub use domain::{Binary, Domain};
 pub use error::{BuildError, BuildErrors};
 pub use job::{Done, Engine, Job, Span};

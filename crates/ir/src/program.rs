@@ -1,5 +1,6 @@
 //! The kernel program: a plain value that the checker, the executor and the printer read.
 
+use crate::bounds::{Bounds, Limit};
 use crate::layout::{Swizzle, TileLayout};
 use crate::loc::{Loc, Locs};
 use crate::ops::Op;
@@ -18,6 +19,8 @@ pub struct Kernel {
     pub name: String,
     /// Launch parameters, in order.
     pub params: Vec<Param>,
+    /// Upper bounds of products of parameters.
+    pub limits: Vec<Limit>,
     /// Shared tiles.
     pub tiles: Vec<Tile>,
     /// Arrays of mbarriers.
@@ -49,8 +52,8 @@ pub struct Param {
     pub name: String,
     /// What it is.
     pub kind: ParamKind,
-    /// The least value a launch may pass, of an unsigned number; 0 says nothing.
-    pub least: u64,
+    /// The values that a launch may pass.
+    pub bounds: Bounds,
     /// Of memory: do the grids before leave it alone, so that a kernel that
     /// starts early may read it at once?
     pub settled: bool,

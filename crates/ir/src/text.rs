@@ -17,12 +17,40 @@ impl Kernel {
     ///
     /// Locations are left out, so that moving a line changes nothing.
     pub fn hash(&self) -> String {
-        blake3::hash(self.to_string().as_bytes()).to_hex()[..32].to_owned()
+        hash(self)
     }
+
+    /// The identity of the code: a hash of the text without the declared
+    /// [bounds](crate::bounds) of parameters, on which no instruction depends.
+    ///
+    /// Kernels with the same code have the same PTX; a proof holds for one
+    /// [`hash`](Self::hash).
+    pub fn code_hash(&self) -> String {
+        hash(&Code(self))
+    }
+}
+
+fn hash(text: &impl fmt::Display) -> String {
+    blake3::hash(text.to_string().as_bytes()).to_hex()[..32].to_owned()
 }
 
 impl fmt::Display for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.text(f, true)
+    }
+}
+
+/// A kernel whose text leaves the bounds of parameters out.
+struct Code<'a>(&'a Kernel);
+
+impl fmt::Display for Code<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.text(f, false)
+    }
+}
+
+impl Kernel {
+    fn text(&self, f: &mut fmt::Formatter<'_>, with_bounds: bool) -> fmt::Result {
         let [x, y, z] = self.cluster;
         write!(f, "kernel {} threads {}", self.name, self.threads())?;
         if self.cluster_size() > 1 {
@@ -34,15 +62,13 @@ impl fmt::Display for Kernel {
         writeln!(f, " shared {} bytes", self.shared_bytes)?;
         for p in &self.params {
             let settled = if p.settled { " settled" } else { "" };
+            let bounds = match with_bounds {
+                true => self.show_bounds(p),
+                false => String::new(),
+            };
             match &p.kind {
-                ParamKind::Scalar(ty) => {
-                    write!(f, "  param {}: {ty}", p.name)?;
-                    if p.least > 0 {
-                        write!(f, " at least {}", p.least)?;
-                    }
-                    writeln!(f)?;
-                }
-                ParamKind::Pointer(d) => writeln!(f, "  param {}: *{d}{settled}", p.name)?,
+                ParamKind::Scalar(ty) => writeln!(f, "  param {}: {ty}{bounds}", p.name)?,
+                ParamKind::Pointer(d) => writeln!(f, "  param {}: *{d}{settled}{bounds}", p.name)?,
                 ParamKind::TensorMap(m) => {
                     write!(f, "  param {}: tensor map {} ", p.name, m.dtype)?;
                     match &m.mode {
@@ -64,6 +90,9 @@ impl fmt::Display for Kernel {
                     writeln!(f, " {}{settled}", m.swizzle)?;
                 }
             }
+        }
+        if with_bounds {
+            f.write_str(&self.show_limits())?;
         }
         for t in &self.tiles {
             let l = t.layout;

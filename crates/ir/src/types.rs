@@ -135,6 +135,31 @@ impl Type {
         matches!(self, Type::I32 | Type::I64)
     }
 
+    /// The least and the largest value of an integer type.
+    pub const fn range(self) -> Option<(i128, i128)> {
+        if !self.is_int() {
+            return None;
+        }
+        let bits = 8 * self.bytes();
+        Some(match self.is_signed() {
+            true => (-(1 << (bits - 1)), (1 << (bits - 1)) - 1),
+            false => (0, (1 << bits) - 1),
+        })
+    }
+
+    /// The number that the bits of an integer argument stand for, zero-extended or
+    /// sign-extended to 64 bits. Bits beyond the type's own are kept, so that a value that
+    /// does not fit is outside of its [`range`](Self::range).
+    pub const fn int_value(self, bits: u64) -> Option<i128> {
+        match self {
+            Type::I64 => Some(bits as i64 as i128),
+            Type::I32 if bits <= u32::MAX as u64 => Some(bits as u32 as i32 as i128),
+            Type::I32 => Some(bits as i64 as i128),
+            other if other.is_int() => Some(bits as i128),
+            _ => None,
+        }
+    }
+
     /// Is this a floating-point type that has arithmetic (packed pairs included)?
     pub const fn is_float(self) -> bool {
         matches!(

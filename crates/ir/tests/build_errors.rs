@@ -713,16 +713,69 @@ fn a_panic_in_the_body_leaves_no_builder_behind() {
 }
 
 #[test]
-fn a_least_value_of_what_is_no_parameter() {
-    let mut line = 0;
-    let (code, _, at, _) = refused(|k| {
-        let rounds = k.param::<u32>("rounds").at_least(1);
-        k.role("all").body(|| {
-            line = line!() + 1;
-            let _ = (rounds + 1).at_least(2);
+fn bounds_of_a_value_that_is_no_parameter() {
+    type Declare = fn(Reg<u32>, Global<f32>);
+    let wrong: [Declare; 5] = [
+        |n, _| _ = (n + 1).at_least(2),
+        |n, _| _ = (n + 1).at_most(2),
+        |n, _| _ = (n + 1).multiple_of(2),
+        |_, x| _ = x.offset(1).aligned_to(16),
+        |n, x| _ = x.elements(n + 1),
+    ];
+    for declare in wrong {
+        let (code, text, _, _) = refused(|k| {
+            let n = k.param::<u32>("n").at_least(1);
+            let x = k.pointer::<f32>("x").elements(n);
+            k.role("all").body(|| declare(n, x));
         });
-    });
-    assert_eq!((code, at), ("least-value", line));
+        assert_eq!(code, "not-a-parameter");
+        assert!(text.starts_with("only a launch parameter has a declared "));
+    }
+}
+
+#[test]
+fn bounds_that_no_value_keeps() {
+    type Declare = fn(Reg<i32>, Global<f32>);
+    let wrong: [(Declare, &str); 5] = [
+        (
+            |n, _| _ = n.at_least(-3).at_most(-4),
+            "no value of parameter n is at least -3, at most -4 and a multiple of 1",
+        ),
+        (
+            |n, _| _ = n.at_least(-15).at_most(-1).multiple_of(16),
+            "no value of parameter n is at least -15, at most -1 and a multiple of 16",
+        ),
+        (
+            |n, _| _ = n.multiple_of(0),
+            "a divisor is 1 to 2^64 - 1, not 0",
+        ),
+        (
+            |_, x| _ = x.aligned_to(24),
+            "an alignment is a power of two, not 24",
+        ),
+        (
+            |n, _| _ = n.multiple_of(1 << 63).multiple_of(3),
+            "a divisor is 1 to 2^64 - 1, not 3",
+        ),
+    ];
+    for (declare, rule) in wrong {
+        let (code, text, _, _) = refused(|k| {
+            declare(k.param::<i32>("n"), k.pointer::<f32>("x"));
+            k.role("all").body(|| {});
+        });
+        assert_eq!((code, text.as_str()), ("parameter-bounds", rule));
+    }
+    // The same declarations with one value left.
+    Kernel::build("k", |k| {
+        let _ = k
+            .param::<i32>("n")
+            .at_least(-16)
+            .at_most(-1)
+            .multiple_of(16);
+        let _ = k.param::<u32>("m").multiple_of(6).multiple_of(4);
+        k.role("all").body(|| {});
+    })
+    .expect("a kernel");
 }
 
 #[test]

@@ -36,7 +36,7 @@ pub use family::{AnyFamily, AnyWork, Case, Cost, Family, Period, Place, Work};
 pub use float::Float;
 pub use given::Given;
 pub use op::{AnyOp, Op, ops};
-pub use plan::{Bound, Buffer, Plan, PlanArg, Step};
+pub use plan::{Bound, Buffer, BufferBytes, Plan, PlanArg, Step};
 pub use program::{Program, Proof};
 pub use stored::{Asked, Stored};
 pub use tensor::{HostTensor, TensorSpec, UNTOUCHED};

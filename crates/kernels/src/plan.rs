@@ -1,7 +1,7 @@
 //! Plans: the kernels that solve a problem, in order, before any buffer has an address.
 
 use crate::program::Program;
-use warpline_ir::{Arg, Kernel, Launch, TensorMapDecl, TensorMapValue, Type};
+use warpline_ir::{Arg, Fault, Kernel, Launch, ParamId, TensorMapDecl, TensorMapValue, Type};
 
 /// A buffer of a plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -104,6 +104,27 @@ pub struct Bound {
     pub workspace: u64,
 }
 
+/// The bytes of a plan's buffers, where they are known.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct BufferBytes {
+    /// Bytes of the inputs, from their addresses on.
+    pub inputs: Vec<Option<u64>>,
+    /// Bytes of the outputs, from their addresses on.
+    pub outputs: Vec<Option<u64>>,
+    /// Bytes of the workspace.
+    pub workspace: u64,
+}
+
+impl BufferBytes {
+    fn of(&self, buffer: Buffer) -> Option<u64> {
+        match buffer {
+            Buffer::Input(i) => *self.inputs.get(i)?,
+            Buffer::Output(i) => *self.outputs.get(i)?,
+            Buffer::Workspace => Some(self.workspace),
+        }
+    }
+}
+
 impl Bound {
     fn address(&self, b: Buffer) -> u64 {
         match b {
@@ -134,6 +155,19 @@ impl Step {
     pub fn dependent(mut self) -> Self {
         self.dependent = true;
         self
+    }
+
+    /// Checks the extents that the kernel declares for its pointers against the plan's buffers.
+    pub fn check_extents(&self, bytes: &BufferBytes) -> Result<(), Fault> {
+        let value = |p: ParamId| match self.args.get(p.index())? {
+            PlanArg::Scalar(ty, bits) => ty.int_value(*bits),
+            _ => None,
+        };
+        let room = |p: ParamId| match self.args.get(p.index())? {
+            PlanArg::Pointer(buffer, offset) => Some(bytes.of(*buffer)?.saturating_sub(*offset)),
+            _ => None,
+        };
+        self.kernel.check_extents(value, room)
     }
 
     /// The launch of this step on buffers that have addresses.

@@ -23,12 +23,12 @@ struct Inner {
     proofs: Mutex<Vec<(Target, Proof)>>,
 }
 
-/// A kernel that the checker let pass, and the hash of its program.
+/// A kernel that the checker let pass, and the hash of its code.
 #[derive(Clone, Debug)]
 pub struct Proof {
     /// The kernel.
     pub kernel: Arc<Checked>,
-    /// The hash of its program.
+    /// The hash of its code ([`Kernel::code_hash`]).
     pub hash: Arc<str>,
 }
 
@@ -75,7 +75,7 @@ impl Program {
         }
         let checked = check(self.0.kernel.clone(), target)?;
         let proof = Proof {
-            hash: checked.hash().into(),
+            hash: checked.code_hash().into(),
             kernel: Arc::new(checked),
         };
         proofs.push((*target, proof.clone()));

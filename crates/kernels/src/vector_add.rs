@@ -92,10 +92,18 @@ pub struct Config {
 /// Bytes of one access.
 const VECTOR: u32 = 16;
 
+/// The most elements of a vector.
+const MOST: u64 = 1 << 40;
+
 impl Config {
     /// Threads that add.
     fn threads(&self) -> u32 {
         self.warps * 32
+    }
+
+    /// The most bytes of a vector: tiles are counted in 32 bits, with room for a step of the grid.
+    fn most_bytes(&self) -> u64 {
+        u64::from(self.tile) << 31
     }
 
     /// 16-byte accesses of one thread per tile and vector.
@@ -133,10 +141,9 @@ impl Family for VectorAdd {
     }
 
     fn check(p: &Problem) -> Result<(), FamilyError> {
-        let limit = 1 << 40;
-        if p.n > limit {
+        if p.n > MOST {
             return Err(FamilyError::Problem(format!(
-                "vector-add takes at most {limit} elements, not {}",
+                "vector-add takes at most {MOST} elements, not {}",
                 p.n
             )));
         }
@@ -205,6 +212,11 @@ impl Family for VectorAdd {
             ));
         }
         let bytes = p.n.saturating_mul(p.dtype.dtype().bytes() as u64);
+        if bytes > config.most_bytes() {
+            return refuse(format!(
+                "{bytes} bytes are more than 2147483648 tiles of {tile} bytes: choose a larger --tile"
+            ));
+        }
         let tiles = bytes.div_ceil(u64::from(tile)).clamp(1, 1 << 30);
         let full = match form.has_rings() {
             // A CTA of its own for each tile: the hardware deals them out in
@@ -525,8 +537,15 @@ impl<E: Summand> Io<E> {
     const PER_VECTOR: u32 = VECTOR / Self::SIZE;
 
     fn declare(k: Builder, c: &Config) -> Self {
-        let n = k.param::<u64>("n");
-        let (a, b, out) = (k.pointer("a"), k.pointer("b"), k.pointer("c"));
+        let most = c.most_bytes() / u64::from(Self::SIZE);
+        let n = k.param::<u64>("n").at_most(most.min(MOST));
+        let [a, b, out] = ["a", "b", "c"].map(|name| {
+            let elements = k.pointer(name).elements(n);
+            match c.form {
+                Form::Elements => elements,
+                _ => elements.aligned_to(VECTOR.into()),
+            }
+        });
         Self {
             a,
             b,

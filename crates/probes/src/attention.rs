@@ -1,7 +1,7 @@
 //! (b) The inner loop of attention: the scores of one block of keys are
 //! multiplied while the values of the block before are.
 
-use crate::probe::{Probe, boxes, dense, number, sampled, step, tensor};
+use crate::probe::{Probe, boxes, dense, number, sampled, side, step, tensor};
 use half::bf16;
 use serde_json::{Value as Json, json};
 use warpline_ir::build::*;
@@ -27,7 +27,7 @@ fn of_head(rows: u32) -> TensorMapDecl {
 // [picture: attention]
 fn attention(d: u32, stages: u32) -> Result<Kernel, BuildErrors> {
     Kernel::build("attention", |k| {
-        let (keys, scale) = (k.param::<u32>("keys").at_least(1), k.param::<f32>("scale"));
+        let (keys, scale) = (side(k, "keys").at_least(1), k.param::<f32>("scale"));
         let q = k.tensor_map("q", of_head(QUERIES));
         let [kt, v] = ["k", "v"].map(|name| k.tensor_map(name, of_head(KEYS)));
         let out = k.tensor_map("o", of_head(64));

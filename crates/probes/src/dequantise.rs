@@ -1,7 +1,7 @@
 //! (c) Weights in 8 bits, products in 16: a role that widens them through a
 //! second ring, and consumers that widen them into the register operand.
 
-use crate::probe::{Probe, boxes, dense, number, product, step, tensor};
+use crate::probe::{Probe, boxes, dense, number, product, side, step, tensor};
 use half::f16;
 use serde_json::{Value as Json, json};
 use warpline_ir::build::*;
@@ -33,8 +33,8 @@ struct Line {
 
 impl Line {
     fn new(k: Builder, stages: u32) -> Self {
-        let [tokens, outputs] = ["tokens", "outputs"].map(|name| k.param::<u32>(name));
-        let depth = k.param::<u32>("k").at_least(1);
+        let [tokens, outputs] = ["tokens", "outputs"].map(|name| side(k, name));
+        let depth = side(k, "k").at_least(1);
         let x = k.tensor_map("x", boxes(DType::F16, 64, TOKENS));
         let w = k.tensor_map("w", boxes(DType::E4m3, 64, OUTPUTS));
         Self {

@@ -1,7 +1,7 @@
 //! (a) A GEMM in which two warpgroups take turns at the tensor cores: while
 //! one multiplies, the other sends its tile.
 
-use crate::probe::{Gemm, boxes, dense, step};
+use crate::probe::{Gemm, boxes, dense, side, step};
 use half::bf16;
 use serde_json::{Value as Json, json};
 use warpline_ir::build::*;
@@ -20,7 +20,7 @@ struct Config {
 // [picture: ping-pong]
 fn ping_pong(c: Config) -> Result<Kernel, BuildErrors> {
     Kernel::build("ping_pong", |k| {
-        let [m, n, depth] = ["m", "n", "k"].map(|name| k.param::<u32>(name));
+        let [m, n, depth] = ["m", "n", "k"].map(|name| side(k, name));
         let a = k.tensor_map("a", boxes(DType::Bf16, 64, c.bm));
         let b = k.tensor_map("b", boxes(DType::Bf16, 64, c.bn));
         let out = k.tensor_map("c", boxes(DType::Bf16, 64, c.bm));

@@ -1,11 +1,18 @@
 //! A probe as work to run, and what all of them are written with.
 
 use serde_json::{Value as Json, json};
+use warpline_ir::build::{Builder, Reg};
 use warpline_ir::{BuildErrors, DType, Kernel, Target, TensorMapDecl, Type};
 use warpline_kernels::numbers::{Random, half_ulp};
 use warpline_kernels::{
     AnyWork, Buffer, Cost, FamilyError, HostTensor, Plan, PlanArg, Step, TensorSpec,
 };
+
+/// Declares an extent of a probe: so small that tiles and their k-tiles are counted in 32 bits.
+#[track_caller]
+pub(crate) fn side(k: Builder, name: &str) -> Reg<u32> {
+    k.param(name).at_most(1 << 16)
+}
 
 /// A probe kernel at some extents.
 pub(crate) trait Probe: Send + Sync {

@@ -2,7 +2,7 @@
 //! halves of K, CTAs one above the other share B by multicast, and the sums
 //! meet in distributed shared memory.
 
-use crate::probe::{Gemm, boxes, dense, step};
+use crate::probe::{Gemm, boxes, dense, side, step};
 use half::bf16;
 use serde_json::{Value as Json, json};
 use warpline_ir::build::*;
@@ -20,7 +20,7 @@ const ROWS: u32 = 2;
 fn split_k(stages: u32) -> Result<Kernel, BuildErrors> {
     Kernel::build("split_k", |k| {
         k.cluster(SPLIT, ROWS, 1);
-        let [m, n, depth] = ["m", "n", "k"].map(|name| k.param::<u32>(name));
+        let [m, n, depth] = ["m", "n", "k"].map(|name| side(k, name));
         let a = k.tensor_map("a", boxes(DType::Bf16, 64, BM));
         let b = k.tensor_map("b", boxes(DType::Bf16, 64, BN / ROWS));
         let out = k.tensor_map("c", boxes(DType::F32, 32, BM));

@@ -1,7 +1,7 @@
 //! (e) A stream-K product: every CTA takes the same number of steps of K,
 //! and tiles that two CTAs share meet through declared partial tiles.
 
-use crate::probe::{Gemm, boxes, dense, step};
+use crate::probe::{Gemm, boxes, dense, side, step};
 use half::bf16;
 use serde_json::{Value as Json, json};
 use warpline_ir::build::*;
@@ -14,7 +14,7 @@ const BN: u32 = 128;
 /// `C[M, N] = A[M, K] · B[N, K]ᵀ` in bf16.
 fn stream_k(stages: u32) -> Result<Kernel, BuildErrors> {
     Kernel::build("stream_k", |k| {
-        let [m, n, depth] = ["m", "n", "k"].map(|name| k.param::<u32>(name));
+        let [m, n, depth] = ["m", "n", "k"].map(|name| side(k, name));
         let a = k.tensor_map("a", boxes(DType::Bf16, 64, BM));
         let b = k.tensor_map("b", boxes(DType::Bf16, 64, BN));
         let out = k.tensor_map("c", boxes(DType::Bf16, 64, BM));

@@ -1,6 +1,6 @@
 //! (e) A product of at most 16 rows: `mma.sync` by warps, fed by `cp.async`.
 
-use crate::probe::{Gemm, step};
+use crate::probe::{Gemm, side, step};
 use half::bf16;
 use serde_json::{Value as Json, json};
 use warpline_ir::build::*;
@@ -15,7 +15,7 @@ const DEPTH: u32 = 64;
 /// `C[M, N] = A[M, K] · B[N, K]ᵀ` for M up to 16, bf16 in and f32 out; K a multiple of 8.
 fn thin(stages: u32) -> Result<Kernel, BuildErrors> {
     Kernel::build("thin", |k| {
-        let [m, n, depth] = ["m", "n", "k"].map(|name| k.param::<u32>(name));
+        let [m, n, depth] = ["m", "n", "k"].map(|name| side(k, name));
         let [a, b] = ["a", "b"].map(|name| k.pointer::<bf16>(name));
         let c = k.pointer::<f32>("c");
         let ab = k.ring("ab", stages, |s| {

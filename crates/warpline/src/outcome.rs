@@ -62,7 +62,7 @@ impl Outcome {
 pub struct KernelRun {
     /// Its name.
     pub name: String,
-    /// The hash of its program.
+    /// The hash of its code.
     pub hash: String,
     /// CTAs, by axis.
     pub grid: [u32; 3],

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Instant;
 use warpline_check::{Checked, Refusal, Refusals, rules};
 use warpline_cuda::Stream;
-use warpline_ir::{Kernel, Launch, ParamId, Target};
-use warpline_kernels::{AnyWork, Bound, Buffer, Plan, Proof, Step};
+use warpline_ir::{Fault, Kernel, Launch, ParamId, Target};
+use warpline_kernels::{AnyWork, Bound, Buffer, BufferBytes, Plan, Proof, Step};
 use warpline_ptx::Ptx;
 
 /// The kernels of a plan, each let pass by the checker.
@@ -27,7 +27,7 @@ pub struct Prepared {
 pub struct PreparedStep {
     /// The kernel.
     pub kernel: Arc<Checked>,
-    /// The hash of its program.
+    /// The hash of its code ([`Kernel::code_hash`]).
     pub hash: Arc<str>,
     step: Arc<Step>,
 }
@@ -47,7 +47,7 @@ impl PreparedStep {
     pub(crate) fn unproved(step: Step, reason: &str) -> Self {
         let kernel = Checked::unproved(Kernel::clone(&step.kernel), reason);
         Self {
-            hash: kernel.hash().into(),
+            hash: kernel.code_hash().into(),
             kernel: Arc::new(kernel),
             step: Arc::new(step),
         }
@@ -79,11 +79,16 @@ impl PreparedStep {
     /// The launch on buffers that have addresses, checked against the kernel's parameters.
     pub fn launch(&self, bound: &Bound) -> Result<Launch, Error> {
         let launch = self.step.launch(bound);
-        launch.check(&self.kernel).map_err(|fault| Error::Launch {
+        let checked = launch.check(&self.kernel);
+        checked.map_err(|fault| self.rejected(fault))?;
+        Ok(launch)
+    }
+
+    fn rejected(&self, fault: Fault) -> Error {
+        Error::Launch {
             kernel: self.kernel.name.clone(),
             why: fault.text,
-        })?;
-        Ok(launch)
+        }
     }
 }
 
@@ -116,6 +121,15 @@ impl Prepared {
                 ..BuildTimes::default()
             },
         })
+    }
+
+    /// Checks the extents that the kernels declare for their pointers against the plan's buffers.
+    pub fn check_extents(&self, bytes: &BufferBytes) -> Result<(), Error> {
+        for step in &self.steps {
+            let checked = step.step.check_extents(bytes);
+            checked.map_err(|fault| step.rejected(fault))?;
+        }
+        Ok(())
     }
 
     /// Brings every kernel of the plan onto a GPU: from this process, from
@@ -246,8 +260,74 @@ pub fn prepare(work: &dyn AnyWork, target: &Target) -> Result<Prepared, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use warpline_ir::build::{lane_id, wait_prerequisites};
+    use warpline_ir::Type;
+    use warpline_ir::build::{elect, lane_id, steps, wait_prerequisites};
     use warpline_kernels::PlanArg;
+
+    /// A plan of one kernel that declares bounds, with a count and a buffer at an address.
+    fn bounded(count: u32, offset: u64) -> Prepared {
+        let kernel = Kernel::build("fill", |k| {
+            let count = k.param::<u32>("count").at_least(8).at_most(64);
+            count.multiple_of(8);
+            let y = k.pointer::<f32>("y").aligned_to(16).elements(count);
+            k.role("all").body(|| {
+                steps(count).each(|i| elect(|| y.store(i, 1.0)));
+            });
+        });
+        let args = vec![
+            PlanArg::Scalar(Type::U32, count.into()),
+            PlanArg::Pointer(Buffer::Output(0), offset),
+        ];
+        let plan = Plan {
+            steps: vec![Step::new(kernel.unwrap(), [1, 1, 1], args)],
+            workspace: 0,
+        };
+        Prepared::new(plan, &Target::SM_90A).unwrap()
+    }
+
+    #[test]
+    fn a_prepared_launch_keeps_declared_bounds() {
+        let launch = |count, address| {
+            let bound = Bound {
+                outputs: vec![address],
+                ..Bound::default()
+            };
+            let launch = bounded(count, 0).steps[0].launch(&bound);
+            launch.map(|_| ()).map_err(|e| e.to_string())
+        };
+        for count in [8, 32, 64] {
+            assert_eq!(launch(count, 0x1000), Ok(()));
+        }
+        for (count, address, rule) in [
+            (0, 0x1000, "at least 8"),
+            (72, 0x1000, "at most 64"),
+            (12, 0x1000, "a multiple of 8"),
+            (8, 0x1004, "a multiple of 16 bytes"),
+        ] {
+            let text = launch(count, address).unwrap_err();
+            assert!(text.contains(rule) && text.contains("\nhelp: "), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_plan_has_buffers_of_the_declared_extents() {
+        let check = |offset, bytes| {
+            let buffers = BufferBytes {
+                outputs: vec![bytes],
+                ..BufferBytes::default()
+            };
+            let checked = bounded(16, offset).check_extents(&buffers);
+            checked.map_err(|e| e.to_string())
+        };
+        assert_eq!(check(0, Some(64)), Ok(()));
+        assert_eq!(check(32, Some(96)), Ok(()));
+        assert_eq!(check(0, None), Ok(()), "nothing is known of it");
+        for (offset, bytes) in [(0, 63), (32, 95), (128, 64)] {
+            let text = check(offset, Some(bytes)).unwrap_err();
+            let rule = "f32 elements, but the kernel takes at least count = 16";
+            assert!(text.contains(rule), "{text}");
+        }
+    }
 
     /// A step that may start early, by a kernel that waits or does not.
     fn early(waits: bool) -> Result<Prepared, Error> {

@@ -13,7 +13,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 use warpline_cpu::{Stats, Timing};
-use warpline_kernels::{AnyWork, HostTensor, TensorSpec};
+use warpline_kernels::{AnyWork, BufferBytes, HostTensor, TensorSpec};
 
 /// How far a run has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -116,6 +116,21 @@ pub(crate) struct Job<'a> {
     pub(crate) inputs: &'a [HostTensor],
     pub(crate) outputs: &'a [TensorSpec],
     pub(crate) options: &'a RunOptions,
+}
+
+impl Job<'_> {
+    /// Checks the extents that the kernels declare against the tensors. The simulator checks
+    /// them against its own memory.
+    pub(crate) fn check_extents(&self) -> Result<(), Error> {
+        let inputs = self.inputs.iter().map(|tensor| tensor.data.len());
+        let outputs = self.outputs.iter().map(TensorSpec::bytes);
+        let known = |bytes: usize| Some(bytes as u64);
+        self.prepared.check_extents(&BufferBytes {
+            inputs: inputs.map(known).collect(),
+            outputs: outputs.map(known).collect(),
+            workspace: self.prepared.workspace,
+        })
+    }
 }
 
 /// What a device gives back.

@@ -115,14 +115,8 @@ pub fn watch(kernel: &Kernel, limits: &Limits) -> Result<Watched, TooManyWaits> 
 
 /// Adds a parameter.
 fn declare(kernel: &mut Kernel, name: &str, dtype: DType, loc: Loc) -> ParamId {
-    let (name, kind) = (name.to_owned(), ParamKind::Pointer(dtype));
-    kernel.params.push(Param {
-        name,
-        kind,
-        least: 0,
-        settled: false,
-        loc,
-    });
+    let kind = ParamKind::Pointer(dtype);
+    kernel.params.push(Param::new(name, kind, loc));
     ParamId(kernel.params.len() as u32 - 1)
 }
 

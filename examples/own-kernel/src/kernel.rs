@@ -12,9 +12,12 @@ pub(crate) const TILE: u32 = 4 * THREADS;
 /// The kernel.
 pub(crate) fn scale(config: &Config) -> Result<Kernel, BuildErrors> {
     Kernel::build("scale", |k| {
-        let tiles = k.param::<u32>("tiles");
+        let tiles = k.param::<u32>("tiles").at_most(u32::MAX / TILE);
         let factor = k.param::<f32>("factor");
-        let [x, y] = ["x", "y"].map(|name| k.pointer::<f32>(name));
+        let [x, y] = ["x", "y"].map(|name| {
+            let pointer = k.pointer::<f32>(name).aligned_to(16);
+            pointer.elements(extent(tiles) * TILE)
+        });
         let inputs = k.ring("in", config.stages, |s| s.vector::<f32>(TILE));
         let outputs = k.ring("out", config.stages, |s| s.vector::<f32>(TILE));
         let mine = || range(cta_id(), tiles).by(grid_ctas());

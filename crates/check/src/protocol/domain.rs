@@ -4,17 +4,15 @@
 //! Where a result depends on something that is yet to be decided, the op is not run: the question
 //! is noted, and the op is run again once it is decided.
 
+use super::launched;
 use super::value::Val;
 use super::world::World;
 use crate::symbolic::{Arg, Fit, Node, Question, Range, Sym, TermId, type_range};
 use warpline_ir::ops::compare::Cmp;
 use warpline_ir::ops::warp::VoteMode;
 use warpline_ir::{
-    Binary, Domain, Machine, Operand, ParamId, ParamKind, RegId, Special, Type, WARP,
+    Binary, Domain, Machine, Operand, ParamId, RegId, Special, Type, WARP,
 };
-
-/// The last address of global memory: NVIDIA GPUs have virtual addresses of at most 57 bits.
-const MOST_ADDRESS: i128 = (1 << 57) - 1;
 
 impl World<'_, '_> {
     /// Notes what must be decided before the op can run.
@@ -169,24 +167,6 @@ impl World<'_, '_> {
             Err(_) => Val::from_arg(p, Type::Pred),
         }
     }
-
-    /// A launch parameter, within its declared facts.
-    fn param_range(&self, p: ParamId, ty: Type) -> Range {
-        let param = self.env.kernel.param(p);
-        match &param.kind {
-            ParamKind::Scalar(_) => {
-                let least = Range::new(i128::from(param.least), Range::ANY.hi);
-                match param.least {
-                    0 => type_range(ty),
-                    _ => type_range(ty).and(least),
-                }
-            }
-            ParamKind::Pointer(dtype) => {
-                Range::new(0, MOST_ADDRESS).multiples_of(dtype.bytes() as i128)
-            }
-            ParamKind::TensorMap(_) => type_range(ty),
-        }
-    }
 }
 
 impl Domain for World<'_, '_> {
@@ -339,8 +319,7 @@ impl Domain for World<'_, '_> {
     }
 
     fn param(&mut self, p: ParamId, ty: Type) -> Val {
-        let node = Node::Param(p.0);
-        let term = self.env.terms.bounded(node, self.param_range(p, ty));
+        let term = launched::param(&self.env.terms, self.env.kernel, p, ty);
         match ty {
             Type::Pred => Val::Pred { term, not: false },
             _ => Val::Sym(Sym { term, off: 0 }),

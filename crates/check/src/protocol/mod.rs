@@ -8,7 +8,8 @@
 //! | where | what |
 //! |---|---|
 //! | `slice`, `fold`, `code` | what of the program matters, as flat steps |
-//! | `value`, `slots` | what registers hold, and where |
+//! | `value`, `slots`, `lanes` | what registers hold, where, and in which lanes |
+//! | `launched` | launch parameters as terms |
 //! | `groups` | loops of different roles that belong together |
 //! | `know`, `bits` | what warps and barriers know |
 //! | `record`, `runs`, `touch` | accesses, their bytes, and whether each is ordered after what it conflicts with |
@@ -34,6 +35,7 @@ mod forget;
 mod groups;
 mod know;
 mod lanes;
+mod launched;
 mod machine;
 mod merge;
 mod outcome;
@@ -54,7 +56,7 @@ mod world;
 
 use crate::facts::Facts;
 use crate::refusal::Refusal;
-use crate::symbolic::{Decided, Node, Terms};
+use crate::symbolic::{Node, Terms};
 use crate::uniform::Uniformity;
 use code::{Kinds, Program};
 use know::{Shared, WarpKnow};
@@ -246,7 +248,7 @@ fn start(env: &Env<'_>) -> State {
         products: vec![Vec::new(); (env.ctas * env.warps.div_ceil(4)) as usize],
         words: BTreeMap::new(),
         copied: BTreeMap::new(),
-        decided: Decided::default(),
+        decided: launched::limits(&env.terms, env.kernel),
         trail: trace::Trail::default(),
         fresh: 0,
         blunt: false,

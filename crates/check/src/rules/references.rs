@@ -2,7 +2,9 @@
 
 use crate::facts::Facts;
 use crate::refusal::{Findings, Rule};
-use warpline_ir::{Kernel, Memory, Op, Operand, ParamId, ParamKind, Stmt, StmtKind, Sync, Type};
+use warpline_ir::{
+    Kernel, Memory, Op, Operand, Param, ParamId, ParamKind, Stmt, StmtKind, Sync, Type,
+};
 
 /// The rules of this group.
 pub const RULES: &[Rule] = &[REFERENCE, PARAM, PARAM_NAME];
@@ -20,7 +22,7 @@ const PARAM_NAME: Rule = Rule {
     holds: "parameters have different names",
 };
 
-/// The hash of a program; none if its ids lead nowhere, as its text follows them.
+/// The hash of a program, with the bounds of its parameters; none if its ids lead nowhere, as its text follows them.
 pub(crate) fn hash(kernel: &Kernel) -> Option<String> {
     let mut found = Findings::new(kernel);
     judge(kernel, &mut found);
@@ -32,6 +34,21 @@ pub(crate) fn judge(kernel: &Kernel, found: &mut Findings) {
         if kernel.params[..i].iter().any(|q| q.name == p.name) {
             let text = format!("parameters have different names; {} is there twice", p.name);
             found.refuse(&PARAM_NAME, p.loc, None, text);
+        }
+    }
+    let extents = kernel.params.iter();
+    let extents = extents.filter_map(|p| Some((p.bounds.elements.as_ref()?, p.loc)));
+    let limits = kernel.limits.iter().map(|limit| (&limit.sum, limit.loc));
+    for (sum, loc) in extents.chain(limits) {
+        for id in sum.terms().iter().flat_map(|term| &term.params) {
+            let counts = |q: &Param| matches!(q.kind, ParamKind::Scalar(ty) if ty.is_int());
+            let (rule, what) = match kernel.params.get(id.index()) {
+                None => (&REFERENCE, "is not declared"),
+                Some(q) if !counts(q) => (&PARAM, "is no integer"),
+                Some(_) => continue,
+            };
+            let text = format!("a declared bound counts with {id}, which {what}");
+            found.refuse(rule, loc, None, text);
         }
     }
     for tile in &kernel.tiles {

@@ -215,6 +215,11 @@ impl Terms {
         }
     }
 
+    /// Decides that a term is in a range.
+    pub(crate) fn bound(&self, d: &mut Decided, t: TermId, range: Range) {
+        self.narrow(d, t, range, DEPTH);
+    }
+
     /// A term is in a range, and so are the terms it is made of.
     fn narrow(&self, d: &mut Decided, t: TermId, range: Range, depth: u32) {
         let before = self.range_of(d, t);

@@ -38,6 +38,7 @@ impl Kit {
             regs: vec![],
             cluster: [1, 1, 1],
             shared_bytes: 0,
+            limits: Vec::new(),
             co_resident: false,
             locs,
         })
@@ -153,13 +154,7 @@ impl Kit {
 
     pub(crate) fn param(&mut self, line: u32, name: &str, kind: ParamKind) -> ParamId {
         let loc = self.loc(line);
-        self.0.params.push(Param {
-            name: name.to_owned(),
-            kind,
-            least: 0,
-            settled: false,
-            loc,
-        });
+        self.0.params.push(Param::new(name, kind, loc));
         ParamId(self.0.params.len() as u32 - 1)
     }
 

@@ -16,8 +16,9 @@ pub(crate) const TILE: u32 = WARPS * 32 * 4 * 4;
 /// The kernel.
 pub(crate) fn scale_bias_relu(config: &Config) -> Result<Kernel, BuildErrors> {
     Kernel::build("scale_bias_relu", |k| {
-        let [n, cols] = ["n", "cols"].map(|name| k.param::<u32>(name));
-        let [x, scale, bias, y] = ["x", "scale", "bias", "y"].map(|name| k.pointer::<f32>(name));
+        let [n, cols] = ["n", "cols"].map(|name| k.param::<u32>(name).multiple_of(4));
+        let [x, scale, bias, y] =
+            ["x", "scale", "bias", "y"].map(|name| k.pointer::<f32>(name).aligned_to(16));
         let inputs = k.ring("in", config.stages, |s| s.vector::<f32>(TILE));
         let outputs = k.ring("out", config.stages, |s| s.vector::<f32>(TILE));
         let mine = || range(cta_id(), n.div_ceil(TILE)).by(grid_ctas());

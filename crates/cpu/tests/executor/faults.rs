@@ -538,6 +538,55 @@ fn a_launch_that_does_not_fit_is_refused() {
 }
 
 #[test]
+fn a_launch_that_breaks_a_declared_bound_is_rejected() {
+    let k = build(|k| {
+        let rows = k.param::<u32>("rows").at_least(2).at_most(8);
+        let cols = k.param::<u32>("cols").multiple_of(4);
+        k.limit(extent(rows) * cols, 64);
+        let x = k.pointer::<u32>("x").aligned_to(16);
+        let x = x.elements(extent(rows) * cols);
+        k.role("all").body(|| {
+            if_(lane_id().eq(0u32), || {
+                steps(rows * cols).each(|i| x.store(i, 1u32));
+            });
+        });
+    });
+    let run = |rows, cols, bytes: usize, offset: u64| {
+        let mut setup = Setup::new().scalar(rows).scalar(cols).output("x", bytes);
+        setup.args[2] = Arg::Pointer(setup.addresses[0] + offset);
+        setup.run(&k, 1, &Options::default()).map(|_| ())
+    };
+    for (rows, cols, bytes, offset) in [(2, 4, 32, 0), (8, 8, 256, 0), (2, 4, 48, 16)] {
+        run(rows, cols, bytes, offset).expect("every bound is kept");
+    }
+    for (rows, cols, bytes, offset, text) in [
+        (1, 4, 256, 0, "parameter rows is 1, but"),
+        (9, 4, 256, 0, "parameter rows is 9, but"),
+        (2, 6, 256, 0, "parameter cols is 6, but"),
+        (
+            8,
+            12,
+            512,
+            0,
+            "rows*cols is 96, but the kernel takes at most 64",
+        ),
+        (2, 4, 256, 4, "at a multiple of 16 bytes"),
+        (
+            2,
+            4,
+            31,
+            0,
+            "points to 7 u32 elements, but the kernel takes at least rows*cols = 8",
+        ),
+        (2, 4, 32, 16, "points to 4 u32 elements"),
+    ] {
+        let e = run(rows, cols, bytes, offset).unwrap_err();
+        assert_eq!(e.kind, FaultKind::Launch);
+        assert!(e.text.contains(text) && e.text.contains("\nhelp: "), "{e}");
+    }
+}
+
+#[test]
 fn what_is_not_declared_is_refused() {
     let fine = build(|k| {
         let bar = k.barrier("bar", 1).count(32);

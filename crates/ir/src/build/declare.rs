@@ -5,7 +5,7 @@ use super::outbox::{Outbox, Stored};
 use super::partial::PartialTiles;
 use super::queue::WorkQueue;
 use super::raw::{Bar, Map, Named};
-use super::reg::{Int, Reg, Value};
+use super::reg::{Reg, Value};
 use super::ring::{Ring, RingTiles, Stages};
 use super::state::{Count, Open, State, Width, error, here, with};
 use super::tile::TileDecl;
@@ -212,38 +212,6 @@ impl Builder {
     }
 }
 
-impl<T: Int + Into<u64>> Reg<T> {
-    /// States the least value that a launch may pass for this parameter: less
-    /// is refused, and the checker counts on it.
-    ///
-    /// ```
-    /// use warpline_ir::{Kernel, build::*};
-    ///
-    /// let kernel = Kernel::build("rounds", |k| {
-    ///     let rounds = k.param::<u32>("rounds").at_least(1);
-    ///     k.role("all").body(|| steps(rounds).each(|_| {}));
-    /// })?;
-    /// assert_eq!(kernel.params[0].least, 1);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[track_caller]
-    pub fn at_least(self, least: T) -> Self {
-        let frame = Frame::caller();
-        let Some(reg) = self.operand().as_reg() else {
-            return self;
-        };
-        with(|s| {
-            if let Some(p) = read_into(s, reg) {
-                s.params[p.index()].least = least.into();
-            } else {
-                let text = "only a launch parameter states its least value";
-                s.error("least-value", text.to_owned(), frame, None);
-            }
-        });
-        self
-    }
-}
-
 impl Map {
     /// States that the grids before leave the tensor alone: a kernel that
     /// starts early reads it before [`wait_prerequisites`](super::wait_prerequisites).
@@ -309,20 +277,14 @@ fn declare(name: &str, kind: ParamKind) -> ParamId {
             let text = format!("two parameters are named {name}");
             s.error("parameter-name", text, frame, None);
         }
-        s.params.push(Param {
-            name: name.to_owned(),
-            kind,
-            least: 0,
-            settled: false,
-            loc,
-        });
+        s.params.push(Param::new(name, kind, loc));
         Some(s.params.len() as u32 - 1)
     });
     ParamId(id.unwrap_or(0))
 }
 
 /// The parameter that the prologue reads into a register.
-fn read_into(s: &State, reg: RegId) -> Option<ParamId> {
+pub(super) fn read_into(s: &State, reg: RegId) -> Option<ParamId> {
     s.blocks[0].stmts.iter().find_map(|x| match &x.kind {
         StmtKind::Op(Op::ReadParam(read)) if read.dst == reg => Some(read.param),
         _ => None,

@@ -35,7 +35,9 @@ impl Builder {
     #[track_caller]
     pub fn divisor(self, name: &str) -> Divisor {
         let _at = here();
-        let word = self.param::<u64>(name);
+        // The shift is 31 to 63, and the factor any word.
+        let [least, most] = [BITS, 64].map(|shift| u64::from(shift) << 32);
+        let word = self.param::<u64>(name).at_least(least).at_most(most - 1);
         Divisor {
             factor: word.cast(),
             shift: (word >> 32u32).cast(),
@@ -104,6 +106,24 @@ mod tests {
                 assert_eq!(divided(x, by), x / by, "{x} / {by}");
             }
         }
+    }
+
+    #[test]
+    fn every_divisor_keeps_the_declared_bounds() {
+        let kernel = crate::Kernel::build("k", |k| {
+            let _ = k.divisor("by");
+            k.role("all").body(|| {});
+        })
+        .expect("a kernel");
+        let bounds = &kernel.params[0].bounds;
+        for by in (0..1000).chain((0..32).flat_map(|i| [(1 << i) - 1, 1 << i, (1 << i) + 1])) {
+            assert_eq!(bounds.broken_by(Divisor::word(by).into()), None, "{by}");
+        }
+        assert_eq!(bounds.broken_by(Divisor::word(u32::MAX).into()), None);
+        assert!(
+            bounds.broken_by(7).is_some(),
+            "a number is no divisor's word"
+        );
     }
 
     #[test]

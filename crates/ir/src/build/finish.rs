@@ -61,6 +61,7 @@ pub(crate) fn finish(mut s: State) -> Result<Kernel, BuildErrors> {
     Ok(Kernel {
         name: s.name,
         params: s.params,
+        limits: s.limits,
         tiles: s.tiles,
         barriers: s.barriers,
         named: s.named,

@@ -20,6 +20,7 @@
 
 mod acc;
 mod bits;
+mod bounds;
 mod compare;
 mod copy;
 mod declare;
@@ -56,6 +57,7 @@ mod word;
 
 pub use acc::Acc;
 pub use bits::{funnel_left, funnel_right, lop3, prmt};
+pub use bounds::extent;
 pub use copy::{CopyCache, copy_commit, copy_wait, copy_wait_all};
 pub use declare::{Builder, RoleDecl};
 pub use divisor::Divisor;

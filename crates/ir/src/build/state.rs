@@ -1,5 +1,6 @@
 //! The builder of the current thread.
 
+use crate::bounds::Limit;
 use crate::error::BuildError;
 use crate::loc::{Frame, Loc, Locs};
 use crate::machine::{Effects, Touch};
@@ -52,6 +53,7 @@ pub(crate) struct State {
     pub(crate) regs: Vec<RegInfo>,
     pub(crate) scopes: Vec<u32>,
     pub(crate) cluster: [u32; 3],
+    pub(crate) limits: Vec<Limit>,
     pub(crate) co_resident: bool,
     pub(crate) remote: bool,
     pub(crate) locs: Locs,
@@ -93,6 +95,7 @@ pub(crate) fn open(name: &str) -> OpenBuilder {
         regs: Vec::new(),
         scopes: Vec::new(),
         cluster: [1, 1, 1],
+        limits: Vec::new(),
         co_resident: false,
         remote: false,
         locs: Locs::default(),

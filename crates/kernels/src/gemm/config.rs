@@ -1,6 +1,7 @@
 //! How a product is solved: forms, tiles, and whether they fit the machine.
 
 use super::problem::{Class, Layout, Problem, Sums, is_default};
+use super::walk::MOST_TILES;
 use crate::error::FamilyError;
 use crate::weights::Weights;
 use clap::{Args, ValueEnum};
@@ -748,9 +749,9 @@ impl Config {
         let refuse = |text: String| Err(FamilyError::Config(text));
         let [rows, cols] = self.tiles(p);
         let tiles = rows * cols * p.batches();
-        if tiles >= 1 << 31 {
+        if tiles > MOST_TILES {
             return refuse(format!(
-                "{tiles} tiles of {} x {} are more than a grid counts: 2147483647",
+                "{tiles} tiles of {} x {} are more than a grid counts: {MOST_TILES}",
                 self.tile_m, self.tile_n
             ));
         }
@@ -758,6 +759,12 @@ impl Config {
         let slots = target.sms * self.per_sm(&p.class(), target) / unit * unit;
         let all = tiles * u64::from(self.split_k);
         let steps = u64::from(p.k.div_ceil(self.tile_k).max(1));
+        // The step behind the last one is counted too.
+        if self.stream_k && tiles.saturating_mul(steps + 1) > MOST_TILES {
+            return refuse(format!(
+                "{steps} k-tiles of each of {tiles} tiles are more than --stream-k counts: {MOST_TILES}"
+            ));
+        }
         match asked {
             None if self.stream_k => Ok((tiles * steps).min(slots.into()) as u32),
             None => Ok(all.min(slots.into()) as u32),

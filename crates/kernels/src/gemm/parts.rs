@@ -1,8 +1,8 @@
 //! What every form is made of: tensors, the copies of a stage, sums, and the epilogue.
 
 use super::config::{Area, Cluster, Config, Form};
-use super::problem::{Class, Layout, Sums};
-use super::walk::{Seat, Walk};
+use super::problem::{Class, Layout, MOST, Sums};
+use super::walk::{MOST_TILES, Seat, Walk};
 use crate::weights::Weights;
 use half::{bf16, f16};
 use std::ops::Range as Rows_;
@@ -178,11 +178,19 @@ struct Matrix<T> {
 }
 
 impl<T: Element> Matrix<T> {
-    fn declare(k: Builder, name: &str, batched: bool) -> Self {
+    /// Declares matrices of `m` × `n`, as many as `batch`.
+    fn declare(k: Builder, name: &str, [m, n]: [Reg<u32>; 2], batch: Option<Reg<u32>>) -> Self {
+        let first = k.pointer(name);
+        let stride = k.param::<u32>(&format!("{name}_stride")).at_least(1);
+        let step = batch.map(|_| k.param::<u64>(&format!("{name}_step")));
+        let last = (extent(m) - 1u32) * stride + n;
         Self {
-            first: k.pointer(name),
-            stride: k.param(&format!("{name}_stride")),
-            step: batched.then(|| k.param(&format!("{name}_step"))),
+            first: first.elements(match step.zip(batch) {
+                None => last,
+                Some((step, batch)) => last + (extent(batch) - 1u32) * step,
+            }),
+            stride,
+            step,
         }
     }
 
@@ -268,8 +276,9 @@ impl<T: Out> Line<T> {
         if ctas > 1 {
             k.cluster(ctas, 1, 1);
         }
-        let [m, n] = ["m", "n"].map(|name| k.param::<u32>(name).at_least(1));
-        let depth = k.param::<u32>("k").div_ceil(c.tile_k);
+        let [m, n] = ["m", "n"].map(|name| k.param::<u32>(name).at_least(1).at_most(MOST));
+        let elements_of_k = k.param::<u32>("k").at_most(MOST);
+        let depth = elements_of_k.div_ceil(c.tile_k);
         let [a, b, out] = maps(class, c);
         let a = k.tensor_map("a", a);
         let b = match class.up {
@@ -281,7 +290,13 @@ impl<T: Out> Line<T> {
         let out = k.tensor_map("c", out);
         let walk = Walk::declare(k, class, c);
         let e = class.epilogue;
-        let matrix = |name: &str| Matrix::declare(k, name, class.batched);
+        let one = |name: &str| k.pointer(name).elements(1u32);
+        if c.stream_k {
+            // The k-tiles of all tiles are counted through.
+            let steps = walk.extent() * (extent(elements_of_k) + (c.tile_k - 1));
+            k.limit(steps, MOST_TILES * u64::from(c.tile_k));
+        }
+        let matrix = |name: &str| Matrix::declare(k, name, [m, n], walk.batch);
         Self {
             class: *class,
             config: *c,
@@ -296,12 +311,10 @@ impl<T: Out> Line<T> {
             scale: e.scale.then(|| k.param("scale")),
             scales: match (e.scales, class.up) {
                 (false, _) => Vec::new(),
-                (_, None) => ["scale_a", "scale_b"].map(|name| k.pointer(name)).into(),
-                (_, Some(_)) => ["scale_a", "scale_gate", "scale_up"]
-                    .map(|name| k.pointer(name))
-                    .into(),
+                (_, None) => ["scale_a", "scale_b"].map(one).into(),
+                (_, Some(_)) => ["scale_a", "scale_gate", "scale_up"].map(one).into(),
             },
-            bias: e.bias.then(|| k.pointer("bias")),
+            bias: e.bias.then(|| k.pointer("bias").elements(n)),
             residual: e.residual.then(|| matrix("residual")),
         }
     }

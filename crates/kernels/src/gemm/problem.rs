@@ -270,7 +270,9 @@ impl Matrix {
 /// The most bytes of a tensor.
 const MOST_BYTES: u64 = 1 << 40;
 /// The most of an extent: coordinates are signed, and tiles reach beyond.
-const MOST: u32 = 1 << 30;
+pub(crate) const MOST: u32 = 1 << 30;
+/// The most products of a batch.
+pub(crate) const MOST_BATCH: u32 = 1 << 20;
 /// About what the L2 of an H100 or H200 holds.
 const L2_BYTES: f64 = (60 << 20) as f64;
 
@@ -420,8 +422,10 @@ impl Problem {
             return refuse(format!("K is at most {MOST}, not {}", self.k));
         }
         let batch = self.batch.unwrap_or(1);
-        if batch == 0 || batch > 1 << 20 {
-            return refuse(format!("a batch is 1 to {} products, not {batch}", 1 << 20));
+        if batch == 0 || batch > MOST_BATCH {
+            return refuse(format!(
+                "a batch is 1 to {MOST_BATCH} products, not {batch}"
+            ));
         }
         if self.dtype.is_fp8() && self.layout == Layout::Kn {
             return refuse(format!(
@@ -448,10 +452,23 @@ impl Problem {
             up.check("up-stride")?;
         }
         self.c().check("c-stride")?;
-        match self.residual {
-            true => self.residual().check("residual-stride"),
-            false => Ok(()),
+        if self.residual {
+            self.residual().check("residual-stride")?;
         }
+        // These are addressed by elements, and strides are 32 bits wide there.
+        let mut addressed = vec![];
+        addressed.extend((self.out() == Float::F32).then(|| ("c-stride", self.c())));
+        addressed.extend((self.residual).then(|| ("residual-stride", self.residual())));
+        for (flag, matrix) in addressed {
+            if matrix.stride > u64::from(u32::MAX) {
+                return refuse(format!(
+                    "--{flag} is at most {}, not {}",
+                    u32::MAX,
+                    matrix.stride
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Refuses second factors that no form serves.

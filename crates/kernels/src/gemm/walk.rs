@@ -1,14 +1,22 @@
 //! Which tiles a CTA works on, and in which sequence.
 
 use super::config::{Cluster, Config, Order};
-use super::problem::Class;
+use super::problem::{Class, MOST, MOST_BATCH};
+use warpline_ir::Extent;
 use warpline_ir::build::*;
+
+/// The most tiles of a launch, with room for a step of the grid.
+pub(super) const MOST_TILES: u64 = (1 << 31) - 1;
 
 /// The tiles of all products of a batch, as the roles of a CTA walk them.
 #[derive(Clone, Copy)]
 pub(crate) struct Walk {
+    /// Tiles by rows and columns, one for each cluster.
+    sides: [Reg<u32>; 2],
     tiles: Tiles,
     count: Reg<u32>,
+    /// Products of the batch.
+    pub(super) batch: Option<Reg<u32>>,
     cluster: Cluster,
     batched: bool,
     queue: Option<WorkQueue>,
@@ -25,20 +33,39 @@ pub(crate) struct Seat {
 impl Walk {
     pub(crate) fn declare(k: Builder, class: &Class, c: &Config) -> Self {
         // Counted by the launch: divisions would hold up the first copy.
-        let [tall, wide] = ["tall", "wide"].map(|name| k.param::<u32>(name).at_least(1));
+        let side = |name: &str, unit: u32| {
+            let side = k.param::<u32>(name).at_least(1);
+            side.at_most(MOST.div_ceil(unit))
+        };
+        let units = c.unit();
+        let [tall, wide] = [side("tall", units[0]), side("wide", units[1])];
         let divisors = ["band", "last"].map(|name| k.divisor(name));
         let tiles = c.order().tiles(tall, wide).by(divisors);
-        let count = match class.batched {
-            true => tiles.count() * k.param::<u32>("batch"),
-            false => tiles.count(),
+        let of_one = tiles.count();
+        let batch = (class.batched).then(|| {
+            let batch = k.param::<u32>("batch").at_least(1);
+            batch.at_most(MOST_BATCH)
+        });
+        let each = extent(tall) * wide;
+        let (count, all) = match batch {
+            Some(batch) => (of_one * batch, each * batch),
+            None => (of_one, each),
         };
+        k.limit(all, MOST_TILES);
         Self {
+            sides: [tall, wide],
             tiles,
             count,
+            batch,
             cluster: c.cluster,
             batched: class.batched,
             queue: (c.order == Order::Dynamic).then(|| k.work_queue("queue", 2)),
         }
+    }
+
+    /// Tiles of one product, as bounds count them.
+    pub(super) fn extent(self) -> Extent {
+        extent(self.sides[0]) * self.sides[1]
     }
 
     /// The tiles in their order, one for each cluster.

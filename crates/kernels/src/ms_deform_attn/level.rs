@@ -1,6 +1,6 @@
 //! A level as the lanes know it, and what becomes of a point in it.
 
-use super::problem::Layout;
+use super::problem::{Layout, MOST_PIXELS, MOST_SPATIAL};
 use warpline_ir::build::*;
 
 /// A number that turns another below it into an integer in the low bits of the
@@ -56,9 +56,13 @@ pub(super) struct Extent {
 impl Extent {
     /// Those of all levels.
     pub(super) fn declare(k: Builder, levels: u32) -> Vec<Self> {
+        let most = MOST_PIXELS as u32;
+        let side = |name: String| k.param::<u32>(&name).at_least(1).at_most(most);
         let one = |level: u32| Self {
-            sides: ["height", "width"].map(|side| k.param(&format!("{side}_{level}"))),
-            start: k.param(&format!("start_{level}")),
+            sides: ["height", "width"].map(|name| side(format!("{name}_{level}"))),
+            start: k
+                .param::<u32>(&format!("start_{level}"))
+                .at_most(MOST_SPATIAL),
         };
         (0..levels).map(one).collect()
     }

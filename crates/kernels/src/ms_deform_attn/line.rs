@@ -3,7 +3,7 @@
 use super::config::Config;
 use super::lanes::Lanes;
 use super::level::{Extent, Level};
-use super::problem::Class;
+use super::problem::{Class, LIMIT, MOST_SPATIAL};
 use super::record::Format;
 use super::share::Shares;
 use super::texel::{Number, Texel};
@@ -48,12 +48,22 @@ pub(super) type Held<E> = Ring<Tile<E>>;
 
 impl<E: Texel, N: Number> Line<E, N> {
     pub(super) fn declare(k: Builder, class: &Class, c: &Config, lanes: Lanes) -> Self {
-        let value = k.pointer("value");
+        let value = k.pointer("value").aligned_to(16);
         let pixels = (c.held > 0).then(|| k.tensor_map("pixels", pixels(class, c, &lanes)));
-        let (locations, weights) = (k.pointer("locations"), k.pointer("weights"));
-        let out = k.pointer("out");
+        let [locations, weights] =
+            ["locations", "weights"].map(|name| k.pointer(name).aligned_to(16));
+        let out = k.pointer("out").aligned_to(16);
         let [spatial, queries, heads] =
             ["spatial", "queries", "heads"].map(|name| k.param::<u32>(name));
+        let (spatial, heads) = (spatial.at_least(1), heads.at_least(1));
+        let [most_queries, most_pixels] =
+            [1, class.pixel_bytes()].map(|each| (LIMIT - 1) / u64::from(each));
+        spatial.at_most(MOST_SPATIAL);
+        queries.at_most(most_queries as u32);
+        heads.at_most(most_pixels as u32);
+        heads.multiple_of(lanes.heads.into());
+        k.limit(extent(queries) * heads, most_queries);
+        k.limit(extent(spatial) * heads, most_pixels);
         let shares = Shares::declare(k, c);
         let levels = Extent::declare(k, class.levels);
         Self {

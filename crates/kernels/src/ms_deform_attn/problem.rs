@@ -168,6 +168,10 @@ pub(super) const INPUTS: [&str; 5] = [
 ];
 /// The most pixels of a level: the number of one is computed in f32.
 pub(super) const MOST_PIXELS: u64 = 1 << 22;
+/// The most pixels of all levels.
+pub(super) const MOST_SPATIAL: u32 = MOST_PIXELS as u32 * MOST[1];
+/// Bytes of the values of a batch, and queries of all heads and batches, are less.
+pub(super) const LIMIT: u64 = 1 << 31;
 
 impl Problem {
     /// fp16, drawn uniformly, levels as they are.
@@ -274,15 +278,17 @@ impl Problem {
             ));
         }
         let pixel = u64::from(self.heads) * u64::from(self.class().pixel_bytes());
-        if spatial * pixel >= 1 << 31 {
+        if spatial * pixel >= LIMIT {
             return refuse(format!(
                 "the values of a batch have less than 2147483648 bytes, not {} ({spatial} pixels of {} heads)",
                 spatial * pixel,
                 self.heads
             ));
         }
-        let items = u64::from(self.batch) * u64::from(self.num_query) * u64::from(self.heads);
-        if items >= 1 << 31 {
+        // Of a batch at least, where there is none: they are counted in 32 bits.
+        let batches = u64::from(self.batch.max(1));
+        let items = batches.saturating_mul(u64::from(self.num_query) * u64::from(self.heads));
+        if items >= LIMIT {
             return refuse(format!(
                 "there are less than 2147483648 queries of all heads and batches, not {items}"
             ));

@@ -2,7 +2,7 @@
 
 use super::config::{Config, Share};
 use super::lanes::Lanes;
-use super::problem::Problem;
+use super::problem::{LIMIT, Problem};
 use crate::plan::PlanArg;
 use warpline_ir::Type;
 use warpline_ir::build::*;
@@ -49,19 +49,21 @@ pub(super) struct Visit {
 
 impl Shares {
     pub(super) fn declare(k: Builder, c: &Config) -> Self {
-        let rounds = k.param("rounds");
+        // Each counts less than 2^31: queries, or parts of all batches and heads.
+        let count = |name: &str| k.param::<u32>(name).at_most(LIMIT as u32 - 1);
+        let rounds = count("rounds");
         match c.share {
             Share::Parts => Self::Parts {
                 rounds,
-                parts: k.param("parts"),
+                parts: count("parts").at_least(1),
                 of_parts: k.divisor("of_parts"),
-                items: k.param("items"),
+                items: count("items"),
             },
             Share::Ranges => Self::Ranges {
                 rounds,
                 of_rounds: k.divisor("of_rounds"),
-                total: k.param("total"),
-                length: k.param("length"),
+                total: count("total"),
+                length: count("length").at_least(1),
             },
         }
     }

@@ -57,7 +57,10 @@ impl Walk {
                 width,
                 area: height * c.strip,
                 of_area: k.divisor(&format!("of_area_{i}")),
-                last: k.param(&format!("last_{i}")),
+                last: k
+                    .param::<u32>(&format!("last_{i}"))
+                    .at_least(1)
+                    .at_most(c.strip),
                 of_last: k.divisor(&format!("of_last_{i}")),
             }
         };

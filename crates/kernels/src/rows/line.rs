@@ -285,7 +285,7 @@ pub(super) fn build<K: RowOp, E: Cell>(
         if c.cluster > 1 {
             k.cluster(c.cluster, 1, 1);
         }
-        let io = Io::<E>::declare(k, K::vectors(options), &K::scalars(options));
+        let io = Io::<E>::declare(k, c, K::vectors(options), &K::scalars(options));
         match c.form {
             Form::Direct => direct::<K, E>(k, c, &io),
             Form::DoubleBuffer => double_buffer::<K, E>(k, c, &io),

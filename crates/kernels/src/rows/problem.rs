@@ -42,6 +42,9 @@ pub(super) struct Shape {
     pub(super) y_stride: u64,
 }
 
+/// The most rows and columns of a matrix.
+pub(super) const MOST_SIDE: u32 = u32::MAX / 2;
+
 /// The most bytes of a matrix.
 const MOST_BYTES: u64 = 1 << 42;
 
@@ -64,16 +67,16 @@ impl<O: Args> Problem<O> {
         if self.cols == 0 {
             return refuse("a row has at least 1 element, not 0 (--cols 0)".into());
         }
-        let most_cols = u64::from(u32::MAX / 2);
-        if self.cols > most_cols {
+        let most = u64::from(MOST_SIDE);
+        if self.cols > most {
             return refuse(format!(
-                "a row has at most {most_cols} elements, not {}",
+                "a row has at most {most} elements, not {}",
                 self.cols
             ));
         }
-        if self.rows > most_cols {
+        if self.rows > most {
             return refuse(format!(
-                "a matrix has at most {most_cols} rows, not {}",
+                "a matrix has at most {most} rows, not {}",
                 self.rows
             ));
         }

@@ -1,7 +1,8 @@
 //! Where a thread sits: which row of the block is its, and which units of it.
 
 use super::cell::{Cell, VECTOR};
-use super::config::Config;
+use super::config::{Config, Form};
+use super::problem::MOST_SIDE;
 use warpline_ir::build::*;
 
 /// The parameters of every kernel over rows.
@@ -24,17 +25,38 @@ impl<E: Cell> Io<E> {
 
     pub(super) fn declare(
         k: Builder,
+        c: &Config,
         vectors: &[&'static str],
         scalars: &[(&'static str, f32)],
     ) -> Self {
+        let unit = c.unit(Self::SIZE);
+        // Where threads hold a row, all but their last units are inside of it.
+        let each = match c.form {
+            Form::TwoSweeps => None,
+            _ => Some(c.cluster * c.threads),
+        };
+        let least = each.map_or(1, |each| (c.units - 1) * each + 1) * unit;
+        let most = each.map_or(MOST_SIDE, |each| c.units * each * unit);
+        let count = |name: &str| k.param::<u32>(name).multiple_of(unit.into());
+        let rows = k.param::<u32>("rows").at_most(MOST_SIDE);
+        let cols = count("cols").at_least(least).at_most(most.min(MOST_SIDE));
+        let [x_stride, y_stride] = ["x_stride", "y_stride"].map(|name| count(name).at_least(least));
+        let pointer = |name: &str| match c.vectors {
+            true => k.pointer(name).aligned_to(VECTOR.into()),
+            false => k.pointer(name),
+        };
+        let matrix = |name: &str, stride: Reg<u32>| {
+            pointer(name).elements((extent(rows) - 1u32) * stride + cols)
+        };
+        let vector = |name: &&'static str| pointer(name).elements(cols);
         Self {
-            rows: k.param("rows"),
-            cols: k.param("cols"),
-            x_stride: k.param("x_stride"),
-            y_stride: k.param("y_stride"),
-            x: k.pointer("x"),
-            y: k.pointer("y"),
-            vectors: vectors.iter().map(|name| k.pointer(name)).collect(),
+            rows,
+            cols,
+            x_stride,
+            y_stride,
+            x: matrix("x", x_stride),
+            y: matrix("y", y_stride),
+            vectors: vectors.iter().map(vector).collect(),
             scalars: scalars.iter().map(|(name, _)| k.param(name)).collect(),
         }
     }

@@ -1,7 +1,7 @@
 //! What the steps of the ladder are made of.
 
 use super::Config;
-use crate::probe::boxes;
+use crate::probe::{boxes, side};
 use half::bf16;
 use warpline_ir::build::*;
 use warpline_ir::{Bf16x2, DType};
@@ -52,7 +52,7 @@ pub(super) struct Line<From, To> {
 
 impl<From: Reach, To: Reach> Line<From, To> {
     pub(super) fn declare(builder: Builder, config: Config) -> Self {
-        let [m, n, k] = ["m", "n", "k"].map(|name| builder.param::<u32>(name));
+        let [m, n, k] = ["m", "n", "k"].map(|name| side(builder, name));
         Self {
             m,
             n,

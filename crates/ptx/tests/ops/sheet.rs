@@ -46,6 +46,7 @@ impl Sheet {
             regs: vec![],
             cluster: [1, 1, 1],
             shared_bytes: 0,
+            limits: Vec::new(),
             co_resident: false,
             locs,
         };
@@ -96,13 +97,7 @@ impl Sheet {
     }
 
     pub(crate) fn param(&mut self, name: &str, kind: ParamKind) -> ParamId {
-        self.kernel.params.push(Param {
-            name: name.to_owned(),
-            kind,
-            least: 0,
-            settled: false,
-            loc: Loc(0),
-        });
+        self.kernel.params.push(Param::new(name, kind, Loc(0)));
         ParamId(self.kernel.params.len() as u32 - 1)
     }
 

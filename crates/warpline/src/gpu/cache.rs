@@ -26,10 +26,10 @@ pub(crate) struct Gpu {
 }
 
 /// What a loaded kernel depends on, besides the device. Source lines are left
-/// out, as in the hash of the program.
+/// out, and so are declared bounds, as in the hash of the code.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Key {
-    program: Arc<str>,
+    code: Arc<str>,
     target: &'static str,
     jit: JitOptions,
 }
@@ -92,7 +92,7 @@ impl Gpu {
 impl Key {
     fn new(step: &PreparedStep, jit: &JitOptions) -> Self {
         Self {
-            program: step.hash.clone(),
+            code: step.hash.clone(),
             target: step.target().name,
             jit: *jit,
         }

@@ -15,6 +15,7 @@ const REPEATS: u32 = 10;
 
 /// Runs the plan once for its outputs, then as often as asked for to take the time.
 pub(crate) fn run(job: &Job<'_>, device: &Device) -> Result<Done, Error> {
+    job.check_extents()?;
     let mut options = LoadOptions::default();
     options.strict = job.options.strict;
     let ready = job.prepared.load_with(device, &options)?;

@@ -25,6 +25,7 @@ const LIMIT: Duration = Duration::from_millis(1500);
 
 /// Runs the plan once.
 pub(crate) fn run(job: &Job<'_>, device: &Device) -> Result<Done, Error> {
+    job.check_extents()?;
     let context = device.context().ok_or(Error::NoGpu)?;
     let stream = Stream::new(context)?;
     let workspace = job.prepared.workspace;

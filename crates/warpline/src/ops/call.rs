@@ -2,8 +2,8 @@
 
 use super::all;
 use crate::error::Error;
-use warpline_kernels::FamilyError;
 use warpline_kernels::op::{AnyOp, TensorView, Value};
+use warpline_kernels::{BufferBytes, FamilyError};
 
 /// A call of an op: what is not given has its default.
 #[derive(Clone, Debug)]
@@ -102,6 +102,26 @@ impl Call {
             Value::Integers(_) => Some(0),
             _ => None,
         })
+    }
+
+    /// The bytes behind [`addresses`](Self::addresses) and those of the outputs, as far as
+    /// shapes and strides reach, in a workspace of so many.
+    pub(super) fn bytes(&self, workspace: u64) -> BufferBytes {
+        let reach = |view: &TensorView| {
+            // A view without elements reaches nothing.
+            let end = view.bytes().map_or(0, |(_, end)| end);
+            u64::try_from(end - i128::from(view.address)).unwrap_or(0)
+        };
+        let inputs = self.args.iter().filter_map(|value| match value {
+            Value::Tensor(view) => Some(Some(reach(view))),
+            Value::Integers(_) => Some(None),
+            _ => None,
+        });
+        BufferBytes {
+            inputs: inputs.collect(),
+            outputs: self.outs.iter().map(|view| Some(reach(view))).collect(),
+            workspace,
+        }
     }
 
     /// The tensors that are given, in the order of the parameters.

@@ -76,6 +76,7 @@ fn plan(call: &Call, device: &Device, stream: &Stream) -> Result<Plan, Error> {
     let options = LoadOptions::default();
     let load = |work: &dyn AnyWork| {
         let prepared = prepare(work, &target)?;
+        prepared.check_extents(&call.bytes(prepared.workspace))?;
         prepared.can_load(device, stream, &options)?;
         let ready = prepared.load_with(device, &options)?;
         tracing::debug!(

@@ -12,9 +12,9 @@
 use super::decode::{Decoded, SMALLER};
 use super::end::End;
 use super::multiply::consumer;
-use super::scales::TILE_WORDS;
+use super::scales::{MOST_GROUPS, TILE_WORDS};
 use super::{bring, dequantise, warps};
-use crate::gemm::problem::Class;
+use crate::gemm::problem::{Class, MOST};
 use crate::gemm::walk::{Seat, Walk};
 use crate::gemm::{Config, Form, forms};
 use warpline_ir::build::*;
@@ -268,8 +268,9 @@ impl<'a, T: Decoded> Line<'a, T> {
         if c.split_k > 1 {
             k.cluster(c.split_k, 1, 1);
         }
-        let groups = k.param::<u32>("groups").at_least(1);
+        let groups = k.param::<u32>("groups").at_least(1).at_most(MOST_GROUPS);
         let rounds = k.param::<u32>("rounds").at_least(course.lead);
+        rounds.at_most(self::rounds(MOST, c));
         let coded = |names: [&str; 2], rows| {
             let decls = [map_of_codes(rows), map_of_scales(c, rows)];
             [0, 1].map(|i| match k.tensor_map(names[i], decls[i].clone()) {

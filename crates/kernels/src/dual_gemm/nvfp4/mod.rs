@@ -130,7 +130,19 @@ pub(super) fn check(p: &Problem) -> Result<(), FamilyError> {
             p.m, p.k
         ));
     }
-    widened(p).check()
+    widened(p).check()?;
+    // A thread for every 8 bytes of rows that are moved, and for every 4 scales that are.
+    let moved = moves_rows(p).then(|| u64::from(p.n) * (row_bytes(p) / 8));
+    let arranged = || ScaleLayout::Block.bytes(p.n as usize, p.k as usize) as u64 / 4;
+    let arranged = (p.scale_layout == ScaleLayout::Plain).then(arranged);
+    let most = u64::from(scales::MOST_THREADS);
+    if moved.max(arranged).is_some_and(|threads| threads > most) {
+        return refuse(format!(
+            "weights of nvfp4 whose rows or scales are rearranged have less than 2^35 elements each, not {} x {}",
+            p.n, p.k
+        ));
+    }
+    Ok(())
 }
 
 /// What goes in, in the order of a plan's inputs: codes, scales, and numbers

@@ -1,6 +1,6 @@
 //! The step that moves rows of codes to where boxes of them can be copied.
 
-use super::scales::THREADS;
+use super::scales::{MOST_GROUPS, MOST_THREADS, THREADS};
 use warpline_ir::build::*;
 use warpline_ir::{BuildErrors, Kernel};
 
@@ -10,8 +10,12 @@ pub(super) fn apart() -> Result<Kernel, BuildErrors> {
     Kernel::build("nvfp4_rows", |k| {
         // Words of a row, there and here; threads.
         let [words, across, count] = ["words", "across", "count"].map(|name| k.param::<u32>(name));
+        words.at_least(1).at_most(MOST_GROUPS);
+        across.at_least(2).at_most(MOST_GROUPS + 1).multiple_of(2);
+        count.at_most(MOST_THREADS);
         let by_row = k.divisor("by_row");
         let (from, to) = (k.pointer::<u64>("from"), k.pointer::<u64>("to"));
+        to.elements(count);
         k.role("all").warps(THREADS / 32).body(|| {
             let i = cta_id() * THREADS + thread_id();
             if_(i.lt(count), || {

@@ -1,11 +1,18 @@
 //! Where scales lie, and the step that brings them from one layout to the other.
 
-use crate::nvfp4::ScaleLayout;
+use crate::gemm::problem::MOST;
+use crate::nvfp4::{BLOCK, ScaleLayout};
 use warpline_ir::build::*;
 use warpline_ir::{BuildErrors, Kernel};
 
 /// Threads of a CTA that works element by element.
 pub(super) const THREADS: u32 = 256;
+
+/// The most threads of a step that works element by element: they are divided by [`Divisor`]s.
+pub(super) const MOST_THREADS: u32 = (1 << 31) - 1;
+
+/// The most groups of 16 of K.
+pub(super) const MOST_GROUPS: u32 = MOST.div_ceil(BLOCK as u32);
 
 /// Bytes of the scales of 128 rows and 64 of K in the layout of blocks.
 pub(super) const TILE: u32 = 512;
@@ -37,7 +44,11 @@ pub(super) fn byte_of(
 pub(super) fn arrange() -> Result<Kernel, BuildErrors> {
     Kernel::build("nvfp4_scales", |k| {
         let [rows, groups, words] = ["rows", "groups", "words"].map(|name| k.param::<u32>(name));
-        let (from, to) = (k.pointer::<u8>("from"), k.pointer::<u32>("to"));
+        rows.at_least(1).at_most(MOST);
+        groups.at_least(1).at_most(MOST_GROUPS);
+        words.at_most(MOST_THREADS);
+        let from = k.pointer::<u8>("from").elements(extent(rows) * groups);
+        let to = k.pointer::<u32>("to").elements(words);
         k.role("all").warps(THREADS / 32).body(|| {
             let word = cta_id() * THREADS + thread_id();
             if_(word.lt(words), || {

@@ -2,11 +2,12 @@
 //! K in the order of the weights' operand.
 
 use super::decode::{Decoded, SMALLER, both, selector};
-use super::scales::{THREADS, byte_of};
+use super::scales::{MOST_GROUPS, MOST_THREADS, THREADS, byte_of};
+use crate::gemm::problem::MOST;
 use crate::nvfp4::ScaleLayout;
 use half::f16;
 use warpline_ir::build::*;
-use warpline_ir::{BuildErrors, Element, Kernel, Scalar};
+use warpline_ir::{BuildErrors, Element, Extent, Kernel, Scalar};
 
 /// Numbers of a thread: of the 64 of K of a block the even or the odd pairs, so
 /// that two threads side by side fill whole sectors of memory.
@@ -23,7 +24,7 @@ pub(super) fn widen(layout: ScaleLayout, whole: bool) -> Result<Kernel, BuildErr
     Kernel::build("nvfp4_widen", |k| {
         let place = Place::declare(k);
         let (codes, scales) = (k.pointer::<u32>("codes"), k.pointer::<u8>("scales"));
-        let to = k.pointer::<f16>("to");
+        let to = k.pointer::<f16>("to").elements(place.written());
         place.each(k, to, |at| {
             let first = (at.row.mul_wide(place.groups) + at.group.cast::<u64>()) * 2u64;
             let byte = |i: usize| byte_of(layout, at.row, at.group + i as u32, place.groups);
@@ -65,8 +66,9 @@ pub(super) fn widen(layout: ScaleLayout, whole: bool) -> Result<Kernel, BuildErr
 pub(super) fn permute() -> Result<Kernel, BuildErrors> {
     Kernel::build("nvfp4_permute", |k| {
         let place = Place::declare(k);
-        let stride = k.param::<u64>("stride");
+        let stride = k.param::<u64>("stride").at_least(16).multiple_of(8);
         let (from, to) = (k.pointer::<u16>("from"), k.pointer::<u16>("to"));
+        to.elements(place.written());
         place.each(k, to, |at| {
             let row = at.row.cast::<u64>() * stride;
             // Of each group four words of each half, each of two neighbours.
@@ -124,6 +126,9 @@ impl Place {
     fn declare(k: Builder) -> Self {
         let [groups, across, count] =
             ["groups", "across", "count"].map(|name| k.param::<u32>(name));
+        groups.at_least(1).at_most(MOST_GROUPS);
+        across.at_least(1).at_most(MOST.div_ceil(EACH));
+        count.at_most(MOST_THREADS);
         let by_row = k.divisor("by_row");
         Self {
             groups,
@@ -131,6 +136,11 @@ impl Place {
             count,
             by_row,
         }
+    }
+
+    /// Numbers that all threads write.
+    fn written(&self) -> Extent {
+        extent(self.count) * EACH
     }
 
     /// Writes `f` of every block: pairs i of its groups lie together.

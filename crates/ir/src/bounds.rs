@@ -1,0 +1,447 @@
+//! Facts that a kernel declares about its launch parameters.
+//!
+//! The checker counts on them, and every launch is held to them: an argument
+//! outside its bounds is rejected on every device. The code does not depend on
+//! them, so they are no part of [`Kernel::code_hash`].
+
+use crate::loc::Loc;
+use crate::machine::{Fault, FaultKind};
+use crate::program::{Kernel, Param, ParamKind};
+use crate::types::Type;
+use crate::value::ParamId;
+use std::fmt;
+use std::ops::{Add, Mul, Sub};
+
+/// The values that a launch may pass for one parameter.
+///
+/// A parameter without a declaration has the full range of its type.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Bounds {
+    /// The least value of an integer.
+    pub least: i128,
+    /// The largest value of an integer.
+    pub most: i128,
+    /// The value of an integer, or the address of a pointer in bytes, is a
+    /// multiple of this; 1 states nothing.
+    pub multiple_of: u64,
+    /// The elements that the buffer behind a pointer has at least.
+    pub elements: Option<Extent>,
+}
+
+impl Bounds {
+    /// Returns the bounds that the type of a parameter implies.
+    pub fn of(kind: &ParamKind) -> Self {
+        let (ty, multiple_of) = match kind {
+            ParamKind::Scalar(ty) => (*ty, 1),
+            ParamKind::Pointer(dtype) => (Type::U64, dtype.bytes() as u64),
+            ParamKind::TensorMap(_) => (Type::U64, 1),
+        };
+        let (least, most) = ty.range().unwrap_or((i128::MIN, i128::MAX));
+        Self {
+            least,
+            most,
+            multiple_of,
+            elements: None,
+        }
+    }
+
+    /// Does every value that the bounds allow lie in `least..=most`?
+    pub fn within(&self, least: i128, most: i128) -> bool {
+        least <= self.least && self.most <= most
+    }
+
+    /// Is there no value that keeps the bounds?
+    pub fn is_empty(&self) -> bool {
+        let of = i128::from(self.multiple_of.max(1));
+        // The first multiple from the least value on.
+        let up = (of - self.least.rem_euclid(of)) % of;
+        self.least.saturating_add(up) > self.most
+    }
+
+    /// Returns the rule that a value breaks, if it breaks one.
+    pub fn broken_by(&self, value: i128) -> Option<BrokenBound> {
+        if value < self.least {
+            Some(BrokenBound::Least(self.least))
+        } else if value > self.most {
+            Some(BrokenBound::Most(self.most))
+        } else if value % i128::from(self.multiple_of.max(1)) != 0 {
+            Some(BrokenBound::Multiple(self.multiple_of))
+        } else {
+            None
+        }
+    }
+}
+
+/// A bound that a value breaks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BrokenBound {
+    /// The value is less than this.
+    Least(i128),
+    /// The value is more than this.
+    Most(i128),
+    /// The value is no multiple of this.
+    Multiple(u64),
+}
+
+impl fmt::Display for BrokenBound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BrokenBound::Least(least) => write!(f, "at least {least}"),
+            BrokenBound::Most(most) => write!(f, "at most {most}"),
+            BrokenBound::Multiple(of) => write!(f, "a multiple of {of}"),
+        }
+    }
+}
+
+/// A number of elements that the launch decides: a sum of products of integer
+/// parameters and constants, such as `rows*cols` or `rows*stride - stride + cols`.
+///
+/// Terms are in a normal form: equal extents compare equal, however they were written.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Extent {
+    terms: Vec<ExtentTerm>,
+}
+
+/// An upper bound of a sum of products of integer parameters: a fact about several of them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Limit {
+    /// The sum.
+    pub sum: Extent,
+    /// The most that it is.
+    pub most: u64,
+    /// Where it was declared.
+    pub loc: Loc,
+}
+
+/// One product of an [`Extent`].
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct ExtentTerm {
+    /// The parameters that are multiplied, in ascending order; none: a constant.
+    pub params: Vec<ParamId>,
+    /// The constant that they are multiplied by, not 0.
+    pub times: i64,
+}
+
+impl Extent {
+    /// Returns the products whose sum it is.
+    pub fn terms(&self) -> &[ExtentTerm] {
+        &self.terms
+    }
+
+    /// Computes the number of elements; none if a parameter has no value or the sum leaves
+    /// 128 bits.
+    pub fn value(&self, of: impl Fn(ParamId) -> Option<i128>) -> Option<i128> {
+        self.terms.iter().try_fold(0i128, |sum, term| {
+            let product = term
+                .params
+                .iter()
+                .try_fold(i128::from(term.times), |product, &p| {
+                    product.checked_mul(of(p)?)
+                })?;
+            sum.checked_add(product)
+        })
+    }
+
+    /// Writes it with the names of a kernel's parameters.
+    fn show(&self, kernel: &Kernel) -> String {
+        let mut text = String::new();
+        for term in &self.terms {
+            let name = |p: &ParamId| match kernel.params.get(p.index()) {
+                Some(param) => param.name.clone(),
+                None => p.to_string(),
+            };
+            let names = term.params.iter().map(name);
+            let factor = term.times.unsigned_abs();
+            let constant = (factor != 1 || term.params.is_empty()).then(|| factor.to_string());
+            let product: Vec<String> = constant.into_iter().chain(names).collect();
+            text.push_str(match (text.is_empty(), term.times < 0) {
+                (true, false) => "",
+                (true, true) => "-",
+                (false, false) => " + ",
+                (false, true) => " - ",
+            });
+            text.push_str(&product.join("*"));
+        }
+        match text.is_empty() {
+            true => "0".to_owned(),
+            false => text,
+        }
+    }
+
+    /// Adds a product, those of most parameters first. Coefficients that leave 64 bits stop at
+    /// their ends, which no buffer reaches.
+    fn push(&mut self, params: Vec<ParamId>, times: i64) {
+        let order = |params: &Vec<ParamId>| (std::cmp::Reverse(params.len()), params.clone());
+        let key = order(&params);
+        let at = (self.terms).binary_search_by_key(&key, |term| order(&term.params));
+        match at {
+            Ok(i) => {
+                self.terms[i].times = self.terms[i].times.saturating_add(times);
+                if self.terms[i].times == 0 {
+                    self.terms.remove(i);
+                }
+            }
+            Err(_) if times == 0 => {}
+            Err(i) => self.terms.insert(i, ExtentTerm { params, times }),
+        }
+    }
+}
+
+impl From<u32> for Extent {
+    fn from(n: u32) -> Self {
+        u64::from(n).into()
+    }
+}
+
+impl From<u64> for Extent {
+    fn from(n: u64) -> Self {
+        let mut extent = Self::default();
+        extent.push(Vec::new(), i64::try_from(n).unwrap_or(i64::MAX));
+        extent
+    }
+}
+
+impl From<ParamId> for Extent {
+    fn from(p: ParamId) -> Self {
+        let mut extent = Self::default();
+        extent.push(vec![p], 1);
+        extent
+    }
+}
+
+impl<T: Into<Extent>> Add<T> for Extent {
+    type Output = Self;
+    fn add(mut self, other: T) -> Self {
+        for term in other.into().terms {
+            self.push(term.params, term.times);
+        }
+        self
+    }
+}
+
+impl<T: Into<Extent>> Sub<T> for Extent {
+    type Output = Self;
+    fn sub(mut self, other: T) -> Self {
+        for term in other.into().terms {
+            self.push(term.params, term.times.saturating_neg());
+        }
+        self
+    }
+}
+
+impl<T: Into<Extent>> Mul<T> for Extent {
+    type Output = Self;
+    fn mul(self, other: T) -> Self {
+        let other = other.into();
+        let mut product = Self::default();
+        for a in &self.terms {
+            for b in &other.terms {
+                let mut params = [a.params.as_slice(), &b.params].concat();
+                params.sort_unstable();
+                product.push(params, a.times.saturating_mul(b.times));
+            }
+        }
+        product
+    }
+}
+
+impl Param {
+    /// Returns a parameter whose bounds are those of its type.
+    pub fn new(name: impl Into<String>, kind: ParamKind, loc: Loc) -> Self {
+        Self {
+            name: name.into(),
+            bounds: Bounds::of(&kind),
+            kind,
+            settled: false,
+            loc,
+        }
+    }
+
+    /// Rejects bits of an argument that break the bounds; the fault names value, rule and remedy.
+    pub(crate) fn check(&self, bits: u64) -> Result<(), Fault> {
+        let (name, bounds) = (&self.name, &self.bounds);
+        if let ParamKind::Pointer(dtype) = &self.kind {
+            let align = bounds.multiple_of.max(1);
+            if bits.is_multiple_of(align) {
+                return Ok(());
+            }
+            return reject(format!(
+                "parameter {name} is the address {bits:#x}, but the kernel takes {dtype} elements at a multiple of {align} bytes\n\
+                 help: pass an address that is a multiple of {align}"
+            ));
+        }
+        let ParamKind::Scalar(ty) = &self.kind else {
+            return Ok(());
+        };
+        let Some(value) = ty.int_value(bits) else {
+            return Ok(());
+        };
+        match bounds.broken_by(value) {
+            None => Ok(()),
+            Some(rule) => reject(format!(
+                "parameter {name} is {value}, but the kernel takes {ty} values that are {rule}\n\
+                 help: pass a value that is {rule}"
+            )),
+        }
+    }
+}
+
+impl Kernel {
+    /// Rejects arguments that break a declared limit. `value` gives the value of an integer
+    /// parameter.
+    pub(crate) fn check_limits(
+        &self,
+        value: impl Fn(ParamId) -> Option<i128>,
+    ) -> Result<(), Fault> {
+        for Limit { sum, most, .. } in &self.limits {
+            let found = sum.value(&value);
+            if found.is_some_and(|n| n <= i128::from(*most)) {
+                continue;
+            }
+            let found = found.map_or("more than 2^127".to_owned(), |n| n.to_string());
+            return reject(format!(
+                "{} is {found}, but the kernel takes at most {most}\n\
+                 help: pass smaller values",
+                sum.show(self)
+            ));
+        }
+        Ok(())
+    }
+
+    /// Checks every declared extent against the buffers of a launch. `value` gives the value of
+    /// an integer parameter; `bytes` the bytes from a pointer to the end of its buffer, or
+    /// nothing where that is not known.
+    pub fn check_extents(
+        &self,
+        value: impl Fn(ParamId) -> Option<i128>,
+        bytes: impl Fn(ParamId) -> Option<u64>,
+    ) -> Result<(), Fault> {
+        for (id, p) in (0..).map(ParamId).zip(&self.params) {
+            let (Some(extent), ParamKind::Pointer(dtype)) = (&p.bounds.elements, &p.kind) else {
+                continue;
+            };
+            let Some(bytes) = bytes(id) else {
+                continue;
+            };
+            let has = bytes / dtype.bytes() as u64;
+            let needed = extent.value(&value);
+            if needed.is_some_and(|n| n <= i128::from(has)) {
+                continue;
+            }
+            let needed = needed.map_or("more than 2^127".to_owned(), |n| n.to_string());
+            let shown = extent.show(self);
+            let rule = match shown == needed {
+                true => needed,
+                false => format!("{shown} = {needed}"),
+            };
+            return reject(format!(
+                "parameter {} points to {has} {dtype} elements, but the kernel takes at least {rule}\n\
+                 help: pass a larger buffer or smaller extents",
+                p.name
+            ));
+        }
+        Ok(())
+    }
+
+    /// The declared limits, as the text form has them after the parameters.
+    pub(crate) fn show_limits(&self) -> String {
+        let line = |l: &Limit| format!("  limit {} at most {}\n", l.sum.show(self), l.most);
+        self.limits.iter().map(line).collect()
+    }
+
+    /// The declared bounds of a parameter, as the text form has them after its type.
+    pub(crate) fn show_bounds(&self, p: &Param) -> String {
+        let (bounds, own) = (&p.bounds, Bounds::of(&p.kind));
+        let mut text = String::new();
+        if bounds.least != own.least {
+            text += &format!(" at least {}", bounds.least);
+        }
+        if bounds.most != own.most {
+            text += &format!(" at most {}", bounds.most);
+        }
+        if bounds.multiple_of != own.multiple_of {
+            text += &match p.kind {
+                ParamKind::Pointer(_) => format!(" aligned to {}", bounds.multiple_of),
+                _ => format!(" multiple of {}", bounds.multiple_of),
+            };
+        }
+        if let Some(extent) = &bounds.elements {
+            text += &format!(" elements {}", extent.show(self));
+        }
+        text
+    }
+}
+
+fn reject(text: String) -> Result<(), Fault> {
+    Err(Fault::new(FaultKind::Launch, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn params() -> [Extent; 3] {
+        [0, 1, 2].map(|i| ParamId(i).into())
+    }
+
+    #[test]
+    fn equal_extents_compare_equal() {
+        let [rows, cols, stride] = params();
+        let one = (rows.clone() - 1u32) * stride.clone() + cols.clone();
+        let other = cols + stride.clone() * rows.clone() - stride.clone();
+        assert_eq!(one, other);
+        assert_ne!(one, rows.clone() * stride);
+        assert_eq!(rows.clone() * 2u32 - rows.clone() - rows, 0u32.into());
+    }
+
+    #[test]
+    fn extents_are_computed_without_overflow() {
+        let [rows, cols, _] = params();
+        let product = rows.clone() * cols.clone() + 3u32;
+        let values = |a: i128, b: i128| move |p: ParamId| Some([a, b][p.index()]);
+        assert_eq!(product.value(values(5, 7)), Some(38));
+        assert_eq!(product.value(values(-5, 7)), Some(-32));
+        let large = i128::from(u64::MAX);
+        assert_eq!(
+            product.value(values(large, large)),
+            None,
+            "beyond 127 bits is no number"
+        );
+        let half = i128::from(i64::MAX);
+        assert_eq!(product.value(values(half, half)), Some(half * half + 3));
+        assert_eq!(product.value(|_| None), None);
+    }
+
+    #[test]
+    fn the_bounds_of_a_type_are_its_range() {
+        let of = |ty| Bounds::of(&ParamKind::Scalar(ty));
+        let range = |ty| (of(ty).least, of(ty).most);
+        assert_eq!(range(Type::U32), (0, (1 << 32) - 1));
+        assert_eq!(range(Type::I32), (-(1 << 31), (1 << 31) - 1));
+        assert_eq!(range(Type::U64), (0, (1 << 64) - 1));
+        assert_eq!(range(Type::I64), (-(1 << 63), (1 << 63) - 1));
+        assert!(of(Type::U32).within(0, 1 << 32));
+        assert!(!of(Type::I32).within(0, 1 << 32));
+    }
+
+    #[test]
+    fn each_bound_is_broken_by_the_value_beyond_it() {
+        let bounds = Bounds {
+            least: -8,
+            most: 24,
+            multiple_of: 8,
+            elements: None,
+        };
+        for kept in [-8, 0, 8, 24] {
+            assert_eq!(bounds.broken_by(kept), None);
+        }
+        for (value, rule) in [
+            (-16, BrokenBound::Least(-8)),
+            (-4, BrokenBound::Multiple(8)),
+            (12, BrokenBound::Multiple(8)),
+            (32, BrokenBound::Most(24)),
+        ] {
+            assert_eq!(bounds.broken_by(value), Some(rule));
+        }
+    }
+}

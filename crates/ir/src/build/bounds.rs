@@ -1,0 +1,197 @@
+//! Facts that authors declare about launch parameters.
+
+use super::declare::{Builder, read_into};
+use super::global::Global;
+use super::reg::{Int, Reg, Value};
+use super::state::{State, with};
+use crate::bounds::{Extent, Limit};
+use crate::loc::Frame;
+use crate::types::Element;
+use crate::value::{ParamId, RegId};
+
+impl Builder {
+    /// Declares the most that a product of parameters is, as
+    /// [`at_most`](Reg::at_most) does for one of them.
+    ///
+    /// ```
+    /// use warpline_ir::{Kernel, build::*};
+    ///
+    /// let kernel = Kernel::build("tiles", |k| {
+    ///     let [tall, wide] = ["tall", "wide"].map(|name| k.param::<u32>(name));
+    ///     k.limit(extent(tall) * wide, u64::from(u32::MAX));
+    ///     k.role("all").body(|| steps(tall * wide).each(|_| {}));
+    /// })?;
+    /// assert_eq!(kernel.limits.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[track_caller]
+    pub fn limit(self, sum: Extent, most: u64) {
+        let frame = Frame::caller();
+        with(|s| {
+            let loc = s.loc(frame);
+            s.limits.push(Limit { sum, most, loc });
+        });
+    }
+}
+
+impl<T: Int + Into<i128>> Reg<T> {
+    /// Declares the least value that a launch may pass for this parameter: a
+    /// launch with less is rejected, and the checker counts on it.
+    ///
+    /// ```
+    /// use warpline_ir::{Kernel, build::*};
+    ///
+    /// let kernel = Kernel::build("rounds", |k| {
+    ///     let rounds = k.param::<u32>("rounds").at_least(1).at_most(1 << 20);
+    ///     k.role("all").body(|| steps(rounds).each(|_| {}));
+    /// })?;
+    /// assert!(kernel.params[0].bounds.within(1, 1 << 20));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[track_caller]
+    pub fn at_least(self, least: T) -> Self {
+        declare(self.operand().as_reg(), "least value", |s, p| {
+            let bounds = &mut s.params[p.index()].bounds;
+            bounds.least = bounds.least.max(least.into());
+            Ok(())
+        });
+        self
+    }
+
+    /// Declares the largest value that a launch may pass for this parameter,
+    /// as [`at_least`](Self::at_least) does the least.
+    #[track_caller]
+    pub fn at_most(self, most: T) -> Self {
+        declare(self.operand().as_reg(), "largest value", |s, p| {
+            let bounds = &mut s.params[p.index()].bounds;
+            bounds.most = bounds.most.min(most.into());
+            Ok(())
+        });
+        self
+    }
+
+    /// Declares that a launch passes a multiple of `of` for this parameter.
+    ///
+    /// ```
+    /// use warpline_ir::{Kernel, build::*};
+    ///
+    /// let kernel = Kernel::build("copies", |k| {
+    ///     let bytes = k.param::<u32>("bytes").multiple_of(16);
+    ///     k.role("all").body(|| steps(bytes / 16).each(|_| {}));
+    /// })?;
+    /// assert_eq!(kernel.params[0].bounds.multiple_of, 16);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[track_caller]
+    pub fn multiple_of(self, of: u64) -> Self {
+        declare(self.operand().as_reg(), "divisor", |s, p| {
+            let bounds = &mut s.params[p.index()].bounds;
+            bounds.multiple_of = common_multiple(bounds.multiple_of, of)
+                .ok_or_else(|| format!("a divisor is 1 to 2^64 - 1, not {of}"))?;
+            Ok(())
+        });
+        self
+    }
+}
+
+impl<T: Element> Global<T> {
+    /// Declares that a launch passes an address that is a multiple of so many
+    /// bytes, a power of two. The size of an element is always declared.
+    #[track_caller]
+    pub fn aligned_to(self, bytes: u64) -> Self {
+        declare(self.address(0).operand().as_reg(), "alignment", |s, p| {
+            if !bytes.is_power_of_two() {
+                return Err(format!("an alignment is a power of two, not {bytes}"));
+            }
+            let bounds = &mut s.params[p.index()].bounds;
+            bounds.multiple_of = bounds.multiple_of.max(bytes);
+            Ok(())
+        });
+        self
+    }
+
+    /// Declares how many elements the buffer behind this parameter has at
+    /// least: a constant, an integer parameter, or sums and products of them
+    /// that begin with [`extent`]. A launch whose buffer is known to be
+    /// shorter is rejected.
+    ///
+    /// ```
+    /// use warpline_ir::{Kernel, build::*};
+    ///
+    /// let kernel = Kernel::build("fill", |k| {
+    ///     let [rows, cols] = ["rows", "cols"].map(|name| k.param::<u32>(name));
+    ///     let x = k.pointer::<f32>("x").elements(extent(rows) * cols);
+    ///     k.role("all").body(|| steps(rows * cols).each(|i| x.store(i, 0.0)));
+    /// })?;
+    /// assert!(kernel.to_string().contains("param x: *f32 elements rows*cols"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[track_caller]
+    pub fn elements(self, count: impl Into<Extent>) -> Self {
+        let count = count.into();
+        declare(self.address(0).operand().as_reg(), "extent", |s, p| {
+            s.params[p.index()].bounds.elements = Some(count);
+            Ok(())
+        });
+        self
+    }
+}
+
+/// Begins the sums and products of an extent with an integer parameter or a constant.
+#[track_caller]
+pub fn extent(count: impl Into<Extent>) -> Extent {
+    count.into()
+}
+
+impl<T: Int> From<Reg<T>> for Extent {
+    #[track_caller]
+    fn from(count: Reg<T>) -> Self {
+        let mut extent = Extent::default();
+        declare(count.operand().as_reg(), "extent", |_, p| {
+            extent = p.into();
+            Ok(())
+        });
+        extent
+    }
+}
+
+/// Declares a fact about the parameter that a register holds.
+#[track_caller]
+fn declare(
+    reg: Option<RegId>,
+    what: &str,
+    fact: impl FnOnce(&mut State, ParamId) -> Result<(), String>,
+) {
+    let frame = Frame::caller();
+    with(|s| {
+        let Some(p) = reg.and_then(|reg| read_into(s, reg)) else {
+            let text = format!("only a launch parameter has a declared {what}");
+            s.error("not-a-parameter", text, frame, None);
+            return;
+        };
+        if let Err(text) = fact(s, p) {
+            s.error("parameter-bounds", text, frame, None);
+            return;
+        }
+        let (name, bounds) = (&s.params[p.index()].name, &s.params[p.index()].bounds);
+        if bounds.is_empty() {
+            let text = format!(
+                "no value of parameter {name} is at least {}, at most {} and a multiple of {}",
+                bounds.least, bounds.most, bounds.multiple_of
+            );
+            s.error("parameter-bounds", text, frame, None);
+        }
+    });
+}
+
+/// The least common multiple; none of 0, or beyond 64 bits.
+fn common_multiple(a: u64, b: u64) -> Option<u64> {
+    let (mut x, mut y) = (a, b);
+    while y != 0 {
+        (x, y) = (y, x % y);
+    }
+    match a.checked_div(x)?.checked_mul(b)? {
+        0 => None,
+        multiple => Some(multiple),
+    }
+}
