@@ -49,6 +49,7 @@ mod trace;
 mod value;
 mod world;
 
+use crate::assumption::Assumption;
 use crate::refusal::Refusal;
 use crate::uniform::Uniformity;
 use code::{Kinds, Program};
@@ -66,6 +67,8 @@ use warpline_ir::{Kernel, Loc, Mask, Tile};
 /// What the walk found, and how far it went.
 pub(crate) struct Walked {
     pub(crate) refusal: Option<Refusal>,
+    /// Facts that the walk takes for granted.
+    pub(crate) assumptions: Vec<Assumption>,
     pub(crate) states: u64,
     pub(crate) steps: u64,
 }
@@ -127,6 +130,7 @@ pub(crate) fn judge(kernel: &Kernel) -> Walked {
     let explored = explore::explore(&env, start(&env));
     Walked {
         refusal: explored.refusal,
+        assumptions: Vec::new(),
         states: explored.states,
         steps: explored.steps,
     }
