@@ -148,9 +148,9 @@ impl Looks<'_, '_> {
         own && op != raise && (op < raise || places.share_loop(op, raise))
     }
 
-    /// Is it the same address, in the same role: a thread's own data?
+    /// Is it the same address, which no other CTA has, in the same role: a thread's own data?
     fn is_own(&self, w: &Touched, y: &Touched) -> bool {
-        w.addr == y.addr && self.role(w.op) == self.role(y.op)
+        w.addr == y.addr && self.by_cta.operand(w.addr) && self.role(w.op) == self.role(y.op)
     }
 
     /// Does a barrier of the CTA stand between a raise and a look?

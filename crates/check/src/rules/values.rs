@@ -64,7 +64,7 @@ pub(crate) struct Values<'a, 'k> {
     /// What is known of a value from memory, by the op that reads it.
     read: &'a dyn Fn(usize) -> Option<Bounds>,
     /// Asks for the value at the first execution of this op alone.
-    first: Option<usize>,
+    first: Cell<Option<usize>>,
     /// Ops that may still be looked at.
     left: Cell<u32>,
     /// Did a bound rest on a product that does not wrap around?
@@ -85,7 +85,7 @@ impl<'a, 'k> Values<'a, 'k> {
         Self {
             case,
             read,
-            first: None,
+            first: Cell::new(None),
             left: Cell::new(MOST),
             wraps: Cell::new(false),
         }
@@ -93,10 +93,8 @@ impl<'a, 'k> Values<'a, 'k> {
 
     /// Asks for values at the first execution of an op.
     pub(crate) fn first_at(self, op: usize) -> Self {
-        Self {
-            first: Some(op),
-            ..self
-        }
+        self.first.set(Some(op));
+        self
     }
 
     /// Bounds of an operand of a type.
@@ -139,18 +137,24 @@ impl<'a, 'k> Values<'a, 'k> {
         path.regs.push(r);
         let mut found: Option<Bounds> = None;
         let defs = self.case.code.defs(r);
-        let before = |d: &&Def| match (d, self.first) {
+        let first = self.first.get();
+        let before = |d: &&Def| match (d, first) {
             (Def::Op(id), Some(first)) => *id < first,
             _ => true,
         };
         // Where nothing was written before, it is another order than that of the text.
         let early = defs.iter().any(|d| before(&d));
         for def in defs.iter().filter(|d| !early || before(d)) {
+            // What an op reads was written before that op.
+            if let (Def::Op(id), Some(_)) = (def, first) {
+                self.first.set(Some(*id));
+            }
             let value = match *def {
                 Def::Op(id) if !self.may_run(id, path) => None,
                 Def::Op(id) => self.result(id, r, path),
                 Def::Counter(id) => Some(self.counter(id, any, path)),
             };
+            self.first.set(first);
             found = match (found, value) {
                 (Some(a), Some(b)) => Some(a.or(b)),
                 (a, b) => a.or(b),
@@ -191,7 +195,7 @@ impl<'a, 'k> Values<'a, 'k> {
             return any;
         };
         let from = self.fresh(from, Type::U32, path);
-        if self.first.is_some() {
+        if self.first.get().is_some() {
             return from;
         }
         let to = self.fresh(to, Type::U32, path);

@@ -28,3 +28,12 @@ pub(crate) fn breaches(kernel: &Kernel) -> Vec<Breach> {
         .map(breach)
         .collect()
 }
+
+/// The codes of no breach.
+pub(crate) const NONE: [&str; 0] = [];
+
+/// The codes of all breaches of a kernel.
+#[track_caller]
+pub(crate) fn codes(kernel: &Kernel) -> Vec<&'static str> {
+    breaches(kernel).iter().map(|b| b.0).collect()
+}
