@@ -327,3 +327,19 @@ fn a_wait_that_asks_for_no_more_than_the_round_lets_the_first_round_pass() {
     });
     assert_eq!(codes(&k), ["R18.cycle"]);
 }
+
+#[test]
+fn a_round_that_skips_the_wait_goes_first() {
+    let k = |skips: bool| {
+        chain(1, |flags| {
+            let is_first = Var::new(skips);
+            steps(8u32).each(|_| {
+                if_(!is_first.get(), || flags.wait(neighbour(), 1u32));
+                flags.signal(cta_id());
+                is_first.set(false);
+            });
+        })
+    };
+    assert_eq!(codes(&k(true)), NONE);
+    assert_eq!(codes(&k(false)), ["R18.cycle"]);
+}
