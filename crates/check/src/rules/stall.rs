@@ -408,6 +408,10 @@ impl<'a, 'k> Stall<'a, 'k> {
                     let values = Values::new(case, &|_| None).first_at(id);
                     self.arrived[bar.bar.index()] || values.of(parity, Type::U32) != Bounds::ZERO
                 }
+                Sync::Warp { mask } => {
+                    let whole = mask.as_imm().is_some_and(|m| m as u32 == u32::MAX);
+                    !(whole && way.now.lane)
+                }
                 Sync::Cta | Sync::ClusterArrive { .. } | Sync::ClusterWait => {
                     if !way.now.thread {
                         self.come(role);
