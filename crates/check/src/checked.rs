@@ -1,5 +1,6 @@
 //! The proof of having been checked: a type that only the checker makes.
 
+use crate::assumption::Assumption;
 use crate::proof::Proof;
 use crate::protocol;
 use crate::refusal::Refusals;
@@ -17,6 +18,7 @@ use warpline_ir::{Kernel, Target};
 pub struct Checked<K = Kernel> {
     kernel: K,
     verdict: Verdict,
+    assumptions: Vec<Assumption>,
 }
 
 #[derive(Clone, Debug)]
@@ -48,22 +50,27 @@ enum Verdict {
 /// ```
 pub fn check(kernel: Kernel, target: &Target) -> Result<Checked, Refusals> {
     let proof = Proof::of(&kernel, target);
-    let refusals = match proof.as_ref().is_some_and(Proof::is_known) {
-        true => Vec::new(),
-        false => examine(&kernel, target).refusals,
+    let known = proof.as_ref().and_then(Proof::known);
+    let assumptions = match known {
+        Some(assumptions) => assumptions,
+        None => {
+            let report = examine(&kernel, target);
+            if !report.refusals.is_empty() {
+                return Err(Refusals {
+                    kernel: kernel.name,
+                    refusals: report.refusals,
+                });
+            }
+            if let Some(proof) = proof {
+                proof.keep(report.assumptions.clone());
+            }
+            report.assumptions
+        }
     };
-    if !refusals.is_empty() {
-        return Err(Refusals {
-            kernel: kernel.name,
-            refusals,
-        });
-    }
-    if let Some(proof) = proof {
-        proof.keep();
-    }
     Ok(Checked {
         kernel,
         verdict: Verdict::Proved(*target),
+        assumptions,
     })
 }
 
@@ -71,17 +78,19 @@ pub fn check(kernel: Kernel, target: &Target) -> Result<Checked, Refusals> {
 /// it was looked.
 pub fn examine(kernel: &Kernel, target: &Target) -> Report {
     let start = Instant::now();
-    let mut refusals = rules::judge(kernel, target);
+    let (mut refusals, mut assumptions) = rules::judge(kernel, target);
     let (mut states, mut steps) = (0, 0);
     if refusals.is_empty() {
         let walked = protocol::judge(kernel, target);
         refusals.extend(walked.refusal);
+        assumptions.extend(walked.assumptions);
         (states, steps) = (walked.states, walked.steps);
     }
     Report {
         kernel: kernel.name.clone(),
         hash: rules::references::hash(kernel).unwrap_or_default(),
         refusals,
+        assumptions,
         states,
         steps,
         time: start.elapsed(),
@@ -94,6 +103,7 @@ impl<K> Checked<K> {
         Self {
             kernel,
             verdict: Verdict::Unproved(reason.into()),
+            assumptions: Vec::new(),
         }
     }
 
@@ -116,6 +126,12 @@ impl<K> Checked<K> {
             Verdict::Proved(target) => Some(target),
             Verdict::Unproved(_) => None,
         }
+    }
+
+    /// Facts that the proof rests on and that the checker does not prove: whoever launches the
+    /// kernel vouches for them. None for a kernel that was let through unchecked.
+    pub fn assumptions(&self) -> &[Assumption] {
+        &self.assumptions
     }
 
     /// The kernel, without the proof.

@@ -12,6 +12,9 @@
 //! `U` codes say why something could not be decided. [`rules::ALL`] lists
 //! them.
 //!
+//! A proof may rest on facts that the checker does not prove: its
+//! [`Assumption`]s are part of the verdict.
+//!
 //! | where | what |
 //! |---|---|
 //! | [`rules`] | one file per group of rules |
@@ -22,6 +25,7 @@
 //! | [`uniform`] | which threads agree on a register |
 //! | [`walk`] | every statement, with the threads that reach it together |
 
+mod assumption;
 mod bits;
 mod checked;
 pub mod facts;
@@ -35,6 +39,7 @@ mod symbolic;
 pub mod uniform;
 pub mod walk;
 
+pub use assumption::Assumption;
 pub use checked::{Checked, check, examine};
 pub use facts::Facts;
 pub use refusal::{Event, Refusal, Refusals, Rule, Side};

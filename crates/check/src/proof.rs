@@ -1,12 +1,13 @@
 //! What was proved in this process, by the hash of the program. Declared bounds are part of it:
 //! a proof that counts on one does not hold without it.
 
+use crate::assumption::Assumption;
 use crate::rules::references;
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 use warpline_ir::{Kernel, Target};
 
-static KNOWN: LazyLock<Mutex<HashSet<Proof>>> = LazyLock::new(Mutex::default);
+static KNOWN: LazyLock<Mutex<HashMap<Proof, Vec<Assumption>>>> = LazyLock::new(Mutex::default);
 
 /// That a program was proved for a target.
 #[derive(PartialEq, Eq, Hash)]
@@ -24,15 +25,15 @@ impl Proof {
         })
     }
 
-    /// Was it found before?
-    pub(crate) fn is_known(&self) -> bool {
+    /// The assumptions of the proof, if it was found before.
+    pub(crate) fn known(&self) -> Option<Vec<Assumption>> {
         let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        known.contains(self)
+        known.get(self).cloned()
     }
 
-    /// Keeps it.
-    pub(crate) fn keep(self) {
+    /// Keeps it, with the assumptions it rests on.
+    pub(crate) fn keep(self, assumptions: Vec<Assumption>) {
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        known.insert(self);
+        known.insert(self, assumptions);
     }
 }

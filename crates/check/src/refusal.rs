@@ -1,5 +1,6 @@
 //! What the checker answers when it refuses.
 
+use crate::assumption::Assumption;
 use crate::render::{Group, groups};
 use std::fmt;
 use warpline_ir::{Frame, Kernel, Loc, RoleId};
@@ -30,6 +31,8 @@ pub struct Refusal {
     pub undecided: bool,
     /// The other sides: the access it races with, who waits for whom.
     pub others: Vec<Side>,
+    /// The change that usually repairs it.
+    pub help: Option<String>,
     /// What led to it, oldest first: who did what, in which slot and phase.
     pub trace: Vec<Event>,
 }
@@ -108,6 +111,7 @@ impl std::error::Error for Refusals {}
 pub(crate) struct Findings<'k> {
     kernel: &'k Kernel,
     list: Vec<Refusal>,
+    assumptions: Vec<Assumption>,
 }
 
 impl<'k> Findings<'k> {
@@ -115,6 +119,7 @@ impl<'k> Findings<'k> {
         Self {
             kernel,
             list: Vec::new(),
+            assumptions: Vec::new(),
         }
     }
 
@@ -135,6 +140,7 @@ impl<'k> Findings<'k> {
             stack: locs.stack(loc).to_vec(),
             undecided: false,
             others: Vec::new(),
+            help: None,
             trace: Vec::new(),
         });
     }
@@ -151,6 +157,29 @@ impl<'k> Findings<'k> {
         }
     }
 
+    /// Says that the last refusal is no breach, but something that could not be decided.
+    pub(crate) fn undecided(&mut self) {
+        if let Some(last) = self.list.last_mut() {
+            last.undecided = true;
+        }
+    }
+
+    /// Names the change that usually repairs the last refusal.
+    pub(crate) fn help(&mut self, text: impl Into<String>) {
+        if let Some(last) = self.list.last_mut() {
+            last.help = Some(text.into());
+        }
+    }
+
+    /// Adds a fact that the verdict rests on.
+    pub(crate) fn assume(&mut self, code: &'static str, loc: Loc, text: impl Into<String>) {
+        self.assumptions.push(Assumption {
+            code,
+            text: text.into(),
+            at: self.kernel.locs.author(loc),
+        });
+    }
+
     /// The name of a role.
     fn role(&self, role: Option<RoleId>) -> Option<String> {
         let role = role.and_then(|r| self.kernel.roles.get(r.index()));
@@ -163,5 +192,10 @@ impl<'k> Findings<'k> {
 
     pub(crate) fn into_list(self) -> Vec<Refusal> {
         self.list
+    }
+
+    /// The refusals, and the assumptions.
+    pub(crate) fn into_parts(self) -> (Vec<Refusal>, Vec<Assumption>) {
+        (self.list, self.assumptions)
     }
 }

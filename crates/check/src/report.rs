@@ -1,5 +1,6 @@
 //! What the checker says of one kernel, whether it lets it pass or not.
 
+use crate::assumption::Assumption;
 use crate::refusal::Refusal;
 use std::time::Duration;
 
@@ -12,6 +13,8 @@ pub struct Report {
     pub hash: String,
     /// Breaches, and what could not be decided; none: proved.
     pub refusals: Vec<Refusal>,
+    /// Facts that the verdict rests on and that the checker does not prove.
+    pub assumptions: Vec<Assumption>,
     /// States of the protocol that were reached, up to the fixed point.
     pub states: u64,
     /// Steps of warps that were walked to reach them.

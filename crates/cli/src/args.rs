@@ -60,7 +60,10 @@ impl Examples {
         let lines = self.lines(&[
             ("", "run the first family where it runs best"),
             ("devices", "what can run here, and why not"),
-            ("check FAMILY", "prove that it neither hangs nor races"),
+            (
+                "check FAMILY",
+                "prove that it neither hangs nor races, and print what the proof assumes",
+            ),
             ("run FAMILY", "run, compare with the reference, time"),
             ("run FAMILY --help", "the family's own options"),
             ("bench memory", "measure on a GPU"),
@@ -436,7 +439,7 @@ fn check(families: &[&dyn AnyFamily], examples: String) -> Command {
         LintArgs::augment_args(command).about(f.about())
     });
     CheckArgs::augment_args(command)
-        .about("Proves that kernels neither hang nor race, or says what is wrong and where")
+        .about("Proves that kernels neither hang nor race, under the assumptions it prints, or reports the bug and its line")
         .args_conflicts_with_subcommands(true)
         .subcommands(families)
 }

@@ -28,6 +28,10 @@ fn a_family_is_reported_kernel_by_kernel() {
     assert_eq!(report["kernel"], "vector_add");
     assert_eq!(report["outcome"], "proved");
     assert!(list(&report["refusals"]).is_empty());
+    let [assumed] = list(&report["assumptions"]) else {
+        panic!("one assumption: {report}");
+    };
+    assert_eq!(assumed["code"], "A.writer");
     assert!(report["time_s"].as_f64() > Some(0.0));
     assert!(found["lints"].is_null());
 }

@@ -49,6 +49,7 @@ impl Case {
             stack: self.kernel.locs.stack(param.loc).to_vec(),
             undecided: false,
             others: Vec::new(),
+            help: None,
             trace: Vec::new(),
         })
     }

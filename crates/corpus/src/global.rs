@@ -5,19 +5,45 @@ use crate::case::Case;
 use crate::kit::{BYTES, WORDS};
 use crate::mark::{Source, this_file};
 use crate::trial::Trial;
-use warpline_ir::Kernel;
 use warpline_ir::build::*;
+use warpline_ir::{FaultKind, Kernel, MemoryOrder, Scope};
 
 const SOURCE: Source = this_file!("global.rs");
 
-pub(crate) const BUGS: &[Bug] = &[Bug {
-    name: "deepep-632",
-    reference: "deepseek-ai/DeepEP#632",
-    title: "TMA reads global memory that threads have written, without a proxy fence",
-    rule: "R18.proxy",
-    executor: Executor::Blind("proxy fences of global memory are not looked for"),
-    build: stale_copy,
-}];
+pub(crate) const BUGS: &[Bug] = &[
+    Bug {
+        name: "deepep-632",
+        reference: "deepseek-ai/DeepEP#632",
+        title: "TMA reads global memory that threads have written, without a proxy fence",
+        rule: "R18.proxy",
+        executor: Executor::Blind("proxy fences of global memory are not looked for"),
+        build: stale_copy,
+    },
+    Bug {
+        name: "flags-in-a-circle",
+        reference: "chained scans (decoupled look-back) without a first tile",
+        title: "every CTA waits for its neighbour's flag before it raises its own",
+        rule: "R18.cycle",
+        executor: Executor::Faults(&[FaultKind::Deadlock]),
+        build: circle,
+    },
+    Bug {
+        name: "store-published-early",
+        reference: "PTX ISA, cp.async.bulk.wait_group: .read waits for the reads of the source only",
+        title: "a flag publishes a bulk store that has read its source and may not be complete",
+        rule: "R18.complete",
+        executor: Executor::Faults(&[FaultKind::Race]),
+        build: published_early,
+    },
+    Bug {
+        name: "locks-in-opposite-order",
+        reference: "two spin locks, taken as A, B and as B, A",
+        title: "two roles take two locks in opposite orders",
+        rule: "R18.locks",
+        executor: Executor::Faults(&[FaultKind::Deadlock]),
+        build: opposite_locks,
+    },
+];
 
 /// What the threads wrote and met over is there for other threads, not yet for
 /// the engine that copies it.
@@ -44,5 +70,99 @@ fn stale_copy(form: Form) -> Built {
         kernel,
         line: SOURCE.marked(),
         trial: Trial::of(1).buffer(BYTES),
+    })
+}
+
+/// The first CTA of a chain waits for nobody; here it waits for the last.
+fn circle(form: Form) -> Built {
+    let kernel = Kernel::build("circle", |k| {
+        let flags = k.flags("flags");
+        k.role("all").body(|| {
+            let before = (cta_id() + grid_ctas() - 1) % grid_ctas();
+            match form {
+                Form::Broken => flags.wait(before, 1u32), // BUG: nobody goes first
+                Form::Repaired => if_(cta_id().gt(0u32), || flags.wait(before, 1u32)),
+            }
+            flags.signal(cta_id());
+        });
+    })?;
+    Ok(Case {
+        kernel,
+        line: SOURCE.marked(),
+        trial: Trial::of(4).buffer(BYTES),
+    })
+}
+
+/// The CTA that waits reads bytes that are still on their way.
+fn published_early(form: Form) -> Built {
+    let kernel = Kernel::build("published_early", |k| {
+        let (flags, row) = (k.flags("flags"), k.pointer::<f32>("row"));
+        let out = k.pointer::<f32>("out");
+        let slot = k.tile::<f32>("slot", 1, WORDS).plain().declare().whole();
+        k.role("all").body(|| {
+            if_else(
+                cta_id().eq(0u32),
+                || {
+                    slot.store(0u32, lane_id(), 1.0);
+                    fence_async();
+                    warp_sync();
+                    elect(|| {
+                        bulk_store(slot, row.address(0u32), BYTES);
+                        bulk_commit();
+                        match form {
+                            Form::Broken => bulk_wait_read(0),
+                            Form::Repaired => bulk_wait(0),
+                        }
+                        flags.signal(0u32); // BUG: the row may not be there yet
+                    });
+                },
+                || {
+                    flags.wait(0u32, 1u32);
+                    out.store(lane_id(), row.load(lane_id()));
+                },
+            );
+        });
+    })?;
+    Ok(Case {
+        kernel,
+        line: SOURCE.marked(),
+        trial: Trial::of(2).buffer(BYTES).buffer(BYTES).buffer(BYTES),
+    })
+}
+
+/// Each role holds one lock and waits for the other's.
+fn opposite_locks(form: Form) -> Built {
+    let kernel = Kernel::build("opposite_locks", |k| {
+        let (a, b) = (k.pointer::<u32>("a"), k.pointer::<u32>("b"));
+        let take = |lock: Global<u32>| {
+            let (word, order) = (lock.word(0u32), MemoryOrder::acquire(Scope::Gpu));
+            while_(
+                || word.compare_swap(0u32, 1u32, order).ne(0u32), // BUG: the other is held
+                || nanosleep(1000),
+            );
+        };
+        let give = |lock: Global<u32>| {
+            lock.word(0u32)
+                .store(0u32, MemoryOrder::release(Scope::Gpu));
+        };
+        for (name, first, second) in [
+            ("first", a, b),
+            ("second", form.pick(b, a), form.pick(a, b)),
+        ] {
+            k.role(name).body(|| {
+                elect(|| {
+                    take(first);
+                    nanosleep(1000);
+                    take(second);
+                    give(second);
+                    give(first);
+                });
+            });
+        }
+    })?;
+    Ok(Case {
+        kernel,
+        line: SOURCE.marked(),
+        trial: Trial::of(1).buffer(BYTES).buffer(BYTES),
     })
 }

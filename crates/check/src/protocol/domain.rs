@@ -10,9 +10,7 @@ use super::world::World;
 use crate::symbolic::{Arg, Fit, Node, Question, Range, Sym, TermId, type_range};
 use warpline_ir::ops::compare::Cmp;
 use warpline_ir::ops::warp::VoteMode;
-use warpline_ir::{
-    Binary, Domain, Machine, Operand, ParamId, RegId, Special, Type, WARP,
-};
+use warpline_ir::{Binary, Domain, Machine, Operand, ParamId, RegId, Special, Type, WARP};
 
 impl World<'_, '_> {
     /// Notes what must be decided before the op can run.
@@ -427,18 +425,20 @@ impl World<'_, '_> {
         );
         let name = self.name(Arg::Sym(s));
         if range.hi > all.hi {
-            self.assume(format!("{name} < {}", power_of_two(all.hi + 1)));
+            let text = format!("{name} < {}", power_of_two(all.hi + 1));
+            self.assume("A.overflow", text);
         }
         if range.lo < all.lo {
-            self.assume(format!("{name} >= {}", power_of_two(all.lo)));
+            let text = format!("{name} >= {}", power_of_two(all.lo));
+            self.assume("A.overflow", text);
         }
     }
 
     /// Notes that the proof holds for launches of which something is true.
-    pub(super) fn assume(&mut self, text: String) {
+    pub(super) fn assume(&self, code: &'static str, text: String) {
         let mut assumed = self.env.assumed.borrow_mut();
         let at = self.env.kernel.locs.author(self.loc);
-        assumed.entry(text).or_insert(at);
+        assumed.entry((code, text)).or_insert(at);
     }
 }
 

@@ -173,9 +173,8 @@ impl World<'_, '_> {
         }
         if !self.env.written.is_empty() {
             let name = &self.env.kernel.params[p as usize].name;
-            self.assume(format!(
-                "{name} does not overlap memory that the kernel writes"
-            ));
+            let text = format!("{name} does not overlap memory that the kernel writes");
+            self.assume("A.alias", text);
         }
         true
     }

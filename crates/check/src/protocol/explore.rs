@@ -52,6 +52,7 @@ pub(super) fn explore(env: &Env<'_>, start: State) -> Explored {
             blunt,
             ..silent.clone()
         };
+        env.assumed.borrow_mut().clear();
         let together = Search::new(env, true).from(start);
         walked += together.steps;
         if together.refusal.is_none() {
@@ -61,6 +62,7 @@ pub(super) fn explore(env: &Env<'_>, start: State) -> Explored {
             };
         }
     }
+    env.assumed.borrow_mut().clear();
     let apart = Search::new(env, false).from(start);
     Explored {
         steps: walked + apart.steps,

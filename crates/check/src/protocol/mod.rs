@@ -54,6 +54,7 @@ mod trace;
 mod value;
 mod world;
 
+use crate::assumption::Assumption;
 use crate::facts::Facts;
 use crate::refusal::Refusal;
 use crate::symbolic::{Node, Terms};
@@ -72,6 +73,8 @@ use warpline_ir::{Kernel, Loc, Mask, StmtKind, Sync, Target, Tile};
 /// What the walk found, and how far it went.
 pub(crate) struct Walked {
     pub(crate) refusal: Option<Refusal>,
+    /// Facts that the walk takes for granted.
+    pub(crate) assumptions: Vec<Assumption>,
     pub(crate) states: u64,
     pub(crate) steps: u64,
 }
@@ -152,9 +155,21 @@ pub(crate) fn judge(kernel: &Kernel, target: &Target) -> Walked {
     let explored = explore::explore(&env, start(&env));
     Walked {
         refusal: explored.refusal,
+        assumptions: assumptions(&env),
         states: explored.states,
         steps: explored.steps,
     }
+}
+
+/// What the walk took for granted, each fact once.
+fn assumptions(env: &Env<'_>) -> Vec<Assumption> {
+    let assumed = env.assumed.borrow();
+    let of = |((code, text), at): (&(&'static str, String), &Option<_>)| Assumption {
+        code,
+        text: text.clone(),
+        at: *at,
+    };
+    assumed.iter().map(of).collect()
 }
 
 /// By role: the registers that its threads grow to, at most; 0 if they do not.

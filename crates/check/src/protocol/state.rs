@@ -57,7 +57,7 @@ pub(super) struct Env<'k> {
     /// Pointers behind which the kernel may write.
     pub(super) written: Vec<ParamId>,
     /// What the proof takes for granted, and where that is needed first.
-    pub(super) assumed: RefCell<BTreeMap<String, Option<Source>>>,
+    pub(super) assumed: RefCell<BTreeMap<(&'static str, String), Option<Source>>>,
     /// By role: the steps that have to do with counts.
     pub(super) counting: Vec<Vec<usize>>,
     /// Barriers and registers whose parities may be turned together.

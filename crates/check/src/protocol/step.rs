@@ -379,7 +379,7 @@ impl<'k> World<'_, 'k> {
         if !fits && step != Arg::Num(1) {
             let bits = 8 * ty.bytes() - usize::from(ty.is_signed());
             let (to, step) = (self.name(to), self.name(step));
-            self.assume(format!("{to} + {step} <= 2^{bits}"));
+            self.assume("A.overflow", format!("{to} + {step} <= 2^{bits}"));
         }
         Ok(())
     }

@@ -106,6 +106,7 @@ impl<'e, 'k> World<'e, 'k> {
             stack: locs.stack(loc).to_vec(),
             undecided: rule.code.starts_with("U."),
             others,
+            help: None,
             trace,
         }))
     }

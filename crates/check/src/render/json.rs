@@ -3,14 +3,16 @@
 //! ```text
 //! { kernel, hash, outcome: "proved" | "refused" | "undecided",
 //!   states, steps, time_s,
+//!   assumptions: [{ code, text, at }],
 //!   refusals: [{ code, rule, text, undecided, role, at, stack,
-//!                others: [{ text, role, at }],
+//!                others: [{ text, role, at }], help,
 //!                trace: [{ who, what, at }] }] }
 //! ```
 //!
-//! `at` is `{ file, line, column }`, or null like `role` where there is none;
+//! `at` is `{ file, line, column }`, or null like `role` and `help` where there is none;
 //! `stack` holds all such lines that lead to `at`, innermost first.
 
+use crate::assumption::Assumption;
 use crate::refusal::{Event, Refusal, Side};
 use crate::report::Report;
 use serde::{Serialize, Serializer};
@@ -24,6 +26,7 @@ struct ReportView<'r> {
     states: u64,
     steps: u64,
     time_s: f64,
+    assumptions: &'r [Assumption],
     refusals: &'r [Refusal],
 }
 
@@ -37,7 +40,15 @@ struct RefusalView<'r> {
     at: Option<Place>,
     stack: Vec<Place>,
     others: &'r [Side],
+    help: Option<&'r str>,
     trace: &'r [Event],
+}
+
+#[derive(Serialize)]
+struct AssumptionView<'r> {
+    code: &'static str,
+    text: &'r str,
+    at: Option<Place>,
 }
 
 #[derive(Serialize)]
@@ -80,6 +91,7 @@ impl Serialize for Report {
             states: self.states,
             steps: self.steps,
             time_s: self.time.as_secs_f64(),
+            assumptions: &self.assumptions,
             refusals: &self.refusals,
         };
         view.serialize(to)
@@ -97,7 +109,19 @@ impl Serialize for Refusal {
             at: self.at.map(Place::from),
             stack: self.stack.iter().copied().map(Place::from).collect(),
             others: &self.others,
+            help: self.help.as_deref(),
             trace: &self.trace,
+        };
+        view.serialize(to)
+    }
+}
+
+impl Serialize for Assumption {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let view = AssumptionView {
+            code: self.code,
+            text: &self.text,
+            at: self.at.map(Place::from),
         };
         view.serialize(to)
     }
@@ -157,11 +181,17 @@ mod tests {
                     role: None,
                     at: None,
                 }],
+                help: Some("fence".into()),
                 trace: vec![Event {
                     who: "math, warp 0".into(),
                     what: "writes".into(),
                     at: Some(at),
                 }],
+            }],
+            assumptions: vec![Assumption {
+                code: "A.writer",
+                text: "one writer".into(),
+                at: None,
             }],
             states: 2,
             steps: 9,
@@ -173,10 +203,12 @@ mod tests {
             json!({
                 "kernel": "k", "hash": "ab", "outcome": "undecided",
                 "states": 2, "steps": 9, "time_s": 0.003,
+                "assumptions": [{ "code": "A.writer", "text": "one writer", "at": null }],
                 "refusals": [{
                     "code": "R5.write", "rule": "writers fence", "text": "a sentence",
                     "undecided": true, "role": "math", "at": place, "stack": [place],
                     "others": [{ "text": "the read", "role": null, "at": null }],
+                    "help": "fence",
                     "trace": [{ "who": "math, warp 0", "what": "writes", "at": place }],
                 }],
             })

@@ -14,7 +14,7 @@ use warpline_ir::Frame;
 /// # use std::time::Duration;
 /// # use warpline_check::Report;
 /// # let report = Report {
-/// #     kernel: "gemm".into(), hash: String::new(), refusals: vec![],
+/// #     kernel: "gemm".into(), hash: String::new(), refusals: vec![], assumptions: vec![],
 /// #     states: 37, steps: 41_236, time: Duration::from_micros(3100),
 /// # };
 /// assert_eq!(
@@ -81,10 +81,15 @@ impl Texts {
         Self { look, sources }
     }
 
-    /// The verdict, then every refusal; ends with a line feed.
+    /// The verdict, the assumptions of a proof, then every refusal; ends with a line feed.
     pub fn report(&mut self, report: &Report) -> String {
         let look = self.look;
         let mut text = format!("{}\n", Verdict { report, look });
+        if report.outcome() == Outcome::Proved {
+            for assumption in &report.assumptions {
+                text += &format!("{}: {assumption}\n", look.paint(Part::Doubt, "assumes"));
+            }
+        }
         for group in groups(&report.refusals) {
             text.push('\n');
             text.push_str(&self.group(&group));
@@ -122,7 +127,11 @@ impl Texts {
             text += &format!("{note}: {}\n", side.text);
             text += &self.place(side.at, side.role.as_deref());
         }
-        text + &self.trace(&r.trace)
+        text += &self.trace(&r.trace);
+        if let Some(help) = &r.help {
+            text += &format!("{}: {help}\n", self.look.paint(Part::Good, "help"));
+        }
+        text
     }
 
     /// Where it is: the line with its source, or the role alone.
@@ -173,6 +182,7 @@ fn caller(r: &Refusal) -> Option<Frame> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::assumption::Assumption;
     use crate::refusal::{Rule, Side};
     use std::time::Duration;
 
@@ -200,6 +210,7 @@ mod tests {
                 role: Some("store".into()),
                 at: Some(frame("src/main.rs", 120)),
             }],
+            help: Some("call bulk_wait_read(0) first".into()),
             trace: vec![
                 Event {
                     who: "store, warp 9".into(),
@@ -220,6 +231,11 @@ mod tests {
             kernel: "add".into(),
             hash: "0123".into(),
             refusals,
+            assumptions: vec![Assumption {
+                code: "A.writer",
+                text: "each byte of y has one writer".into(),
+                at: Some(frame("src/main.rs", 130)),
+            }],
             states: 1,
             steps: 20,
             time: Duration::from_micros(1250),
@@ -245,6 +261,17 @@ note: the store is issued here
 trace, oldest first:
   1  store, warp 9    issues a bulk store of out[1]  main.rs:120
   2  compute, warp 0  writes out[1]                  line.rs:88
+help: call bulk_wait_read(0) first
+";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_proof_names_its_assumptions() {
+        let text = texts(Look::Plain).report(&report(vec![]));
+        let expected = "\
+kernel add: proved; 1 state, 20 steps, 1.2 ms
+assumes: each byte of y has one writer [A.writer] at main.rs:130
 ";
         assert_eq!(text, expected);
     }
@@ -267,6 +294,7 @@ trace, oldest first:
             undecided: true,
             at: None,
             others: vec![],
+            help: None,
             trace: vec![],
             ..refusal()
         };

@@ -9,16 +9,26 @@
 
 use super::claims::Claim;
 use super::flow::{Flow, follow};
+use super::looks::Look;
 use super::pointers::{Pointers, Spot};
 use super::poll::Poll;
-use super::{Case, OpSite, scope};
+use super::{Case, OpSite, locks, published, scope, stall};
 use crate::bits::Bits;
 use crate::refusal::{Findings, Rule};
 use std::collections::HashSet;
 use warpline_ir::{At, MemoryOrder, Op, Operand, RoleId, Scope, Sync};
 
 /// The rules of this group.
-pub const RULES: &[Rule] = &[RESIDENT, ACQUIRE, RELEASE, scope::SCOPE];
+pub const RULES: &[Rule] = &[
+    RESIDENT,
+    stall::RAISED,
+    stall::CYCLE,
+    ACQUIRE,
+    RELEASE,
+    scope::SCOPE,
+    locks::LOCKS,
+    published::COMPLETE,
+];
 
 const RESIDENT: Rule = Rule {
     code: "R18.resident",
@@ -26,7 +36,7 @@ const RESIDENT: Rule = Rule {
 };
 const ACQUIRE: Rule = Rule {
     code: "R18.acquire",
-    holds: "a word that CTAs wait for, or by whose value one takes over, is read by an acquire at the scope of the device, or a relaxed access and a fence",
+    holds: "a word that CTAs wait for, or by whose value a thread goes on to data of others, is read by an acquire at the scope of the device, or a relaxed access and a fence",
 };
 const RELEASE: Rule = Rule {
     code: "R18.release",
@@ -34,9 +44,13 @@ const RELEASE: Rule = Rule {
 };
 
 pub(crate) fn judge<'k>(case: &Case<'k>, found: &mut Findings<'k>) {
-    let polls = Poll::all(case);
     let pointers = Pointers::of(case.kernel, &case.ops);
+    let spins = Poll::all(case);
+    stall::judge(case, &spins, &pointers, found);
+    locks::judge(case, &spins, &pointers, found);
+    let polls = Poll::loads(spins);
     let claims = Claim::all(case, &pointers);
+    let looks = Look::all(case, &pointers, &polls);
     if !polls.is_empty() && !case.kernel.co_resident {
         let op = &case.ops[polls[0].op];
         let text = "CTAs that wait for each other through global memory are all on the machine at once; this loop waits for a word there, and the kernel is not declared co-resident";
@@ -49,8 +63,10 @@ pub(crate) fn judge<'k>(case: &Case<'k>, found: &mut Findings<'k>) {
             .collect(),
         polls,
         claims,
+        looks,
         pointers,
     };
+    published::judge(case, &words.flags(case), found);
     let mut between = Between {
         case,
         words: &words,
@@ -58,7 +74,8 @@ pub(crate) fn judge<'k>(case: &Case<'k>, found: &mut Findings<'k>) {
         told: HashSet::new(),
     };
     between.polls();
-    if !(words.polls.is_empty() && words.claims.is_empty()) {
+    between.looks();
+    if !words.is_empty() {
         for i in 0..case.kernel.roles.len() {
             let steps = case.steps(RoleId(i as u32), &mut |op| words.act(op));
             let mut state = State {
@@ -77,6 +94,8 @@ enum Act {
     Ask(usize),
     /// Raises a word that CTAs wait for, by a write of this order.
     Raise(usize, Option<MemoryOrder>),
+    /// A relaxed load by whose value a thread goes on to data of others.
+    Look(usize),
     /// Raises a word, and takes over by what it held.
     Claim(usize, MemoryOrder),
     Fence(MemoryOrder),
@@ -88,12 +107,57 @@ enum Act {
 struct Words {
     polls: Vec<Poll>,
     claims: Vec<Claim>,
+    looks: Vec<Look>,
     /// Where the words lie that are waited for.
     raised: Vec<Spot>,
     pointers: Pointers,
 }
 
 impl Words {
+    fn is_empty(&self) -> bool {
+        self.polls.is_empty() && self.claims.is_empty() && self.looks.is_empty()
+    }
+
+    /// What raises flags, and what looks at them.
+    fn flags(&self, case: &Case) -> published::Flags<'_> {
+        let at = |addr, offset| self.pointers.at(addr, offset);
+        let polls = self.polls.iter();
+        let polls = polls.filter_map(|p| Some((p.op, at(p.addr, p.offset)?)));
+        let claims = self.claims.iter().filter_map(|c| match case.ops[c.op].op {
+            Op::Atomic(o) => match o.at {
+                At::Global { addr, offset } => Some((c.op, at(addr, offset)?)),
+                At::Shared(_) => None,
+            },
+            _ => None,
+        });
+        let looks = self.looks.iter().map(|l| (l.op, l.word));
+        let readers: Vec<_> = polls.chain(claims).chain(looks).collect();
+        let raises = case.ops.iter().filter_map(|op| {
+            let word = match op.op {
+                Op::StrongStore(o) => o.at,
+                Op::Reduce(o) => o.at,
+                Op::Atomic(o) => o.at,
+                Op::Store(o) if o.src.iter().any(|x| *x != Operand::Imm(0)) => o.at,
+                _ => return None,
+            };
+            let At::Global { addr, offset } = word else {
+                return None;
+            };
+            let spot = at(addr, offset)?;
+            let is_read = readers.iter().any(|r| r.1.may_be(spot));
+            is_read.then_some((op.id, spot))
+        });
+        published::Flags {
+            raises: raises.collect(),
+            readers,
+            pointers: &self.pointers,
+        }
+    }
+
+    fn look(&self, op: usize) -> Option<&Look> {
+        self.looks.iter().find(|l| l.op == op)
+    }
+
     fn claim(&self, op: usize) -> Option<&Claim> {
         self.claims.iter().find(|c| c.op == op)
     }
@@ -114,6 +178,12 @@ impl Words {
         if let Some(poll) = self.polls.iter().find(|p| p.op == id) {
             let relaxed = poll.order.filter(|o| !o.sem.acquires());
             return relaxed.map(|_| Act::Ask(id));
+        }
+        if let Some(look) = self.look(id) {
+            return Some(match look.order {
+                Some(_) => Act::Look(id),
+                None => Act::Other(id),
+            });
         }
         if let Some(claim) = self.claim(id) {
             return Some(Act::Claim(id, claim.order));
@@ -184,6 +254,10 @@ impl Flow<Act> for Between<'_, '_> {
                     state.asked.insert(id);
                 }
             }
+            Act::Look(id) => {
+                self.other(id, state);
+                state.asked.insert(id);
+            }
             Act::Other(id) => self.other(id, state),
         }
     }
@@ -209,6 +283,37 @@ impl Between<'_, '_> {
                 self.told.insert(poll.op);
             }
         }
+    }
+
+    /// Plain loads that branch to data of others: no fence makes them an acquire.
+    fn looks(&mut self) {
+        let words = self.words;
+        for look in words.looks.iter().filter(|l| l.order.is_none()) {
+            if self.told.insert(look.op) {
+                self.unacquired_look(look);
+            }
+        }
+    }
+
+    /// A flag is looked at once, without an acquire.
+    fn unacquired_look(&mut self, look: &Look) {
+        let op = &self.case.ops[look.op];
+        let name = &self.case.kernel.param(look.word.param).name;
+        let text = format!(
+            "missing acquire: {} reads the flag in {name} once and branches to data that another thread wrote before it raised the flag, but nothing orders the data behind the load",
+            op.op.name()
+        );
+        self.found.refuse(&ACQUIRE, op.loc(), op.site.role, text);
+        self.beside(
+            "the data is touched here, because of the flag",
+            look.after[0],
+        );
+        self.beside(
+            "the data was touched here before the flag is raised",
+            look.before,
+        );
+        self.beside("the flag is raised here", look.raise);
+        self.found.help("load the flag with `MemoryOrder::acquire(Scope::Gpu)`, or with a relaxed load and `fence_acquire(Scope::Gpu)` behind the branch");
     }
 
     /// A write to a word that CTAs wait for or claim by.
@@ -241,9 +346,15 @@ impl Between<'_, '_> {
         let asked: Vec<_> = state.asked.iter().collect();
         state.asked.clear();
         for asked in asked {
-            let claim = self.words.claim(asked);
-            if claim.is_some_and(|c| !c.after.contains(&id)) {
+            let words = self.words;
+            let (claim, look) = (words.claim(asked), words.look(asked));
+            let after = claim.map(|c| &c.after).or(look.map(|l| &l.after));
+            if after.is_some_and(|a| !a.contains(&id)) {
                 state.asked.insert(asked);
+            } else if let Some(look) = look {
+                if self.told.insert(asked) {
+                    self.unacquired_look(look);
+                }
             } else if self.told.insert(asked) {
                 self.unacquired(asked, claim, id);
             }

@@ -29,9 +29,7 @@ impl Claim {
         if atomics.peek().is_none() {
             return Vec::new();
         }
-        let touched: Vec<_> = (case.ops.iter())
-            .flat_map(|op| accesses(op, pointers))
-            .collect();
+        let touched = touched(case, pointers);
         atomics
             .filter_map(|(op, order)| claim(case, op, order, &touched))
             .collect()
@@ -47,19 +45,26 @@ fn atomic<'a, 'k>(op: &'a OpSite<'k>) -> Option<(&'a OpSite<'k>, MemoryOrder)> {
 }
 
 /// An access of global memory.
-struct Touched {
-    op: usize,
-    addr: Operand,
-    spot: Spot,
+pub(super) struct Touched {
+    pub(super) op: usize,
+    pub(super) addr: Operand,
+    pub(super) spot: Spot,
     access: Access,
 }
 
 impl Touched {
     /// Does it matter which of two comes first?
-    fn conflicts(&self, other: &Self) -> bool {
+    pub(super) fn conflicts(&self, other: &Self) -> bool {
         let alike = self.access == other.access && self.access != Access::Write;
         !alike && self.spot.may_be(other.spot)
     }
+}
+
+/// All accesses of global memory whose place is known.
+pub(super) fn touched(case: &Case, pointers: &Pointers) -> Vec<Touched> {
+    (case.ops.iter())
+        .flat_map(|op| accesses(op, pointers))
+        .collect()
 }
 
 fn accesses(op: &OpSite, pointers: &Pointers) -> impl Iterator<Item = Touched> {
@@ -84,8 +89,7 @@ fn claim(case: &Case, op: &OpSite, order: MemoryOrder, touched: &[Touched]) -> O
     let places = Places::of(case, &follows);
     let may_come_before = |x: &&Touched| {
         let own = case.ops[x.op].site.role == op.site.role;
-        let again = |l: &Range<usize>| l.contains(&x.op) && l.contains(&op.id);
-        !places.guarded[x.op] && (!own || x.op < op.id || places.loops.iter().any(again))
+        !places.guarded[x.op] && (!own || x.op < op.id || places.share_loop(x.op, op.id))
     };
     // Where the value says which bytes they are, they are nobody else's.
     let (mut before, mut after) = (None, Vec::new());
@@ -108,15 +112,21 @@ fn claim(case: &Case, op: &OpSite, order: MemoryOrder, touched: &[Touched]) -> O
 }
 
 /// Where ops stand, by number.
-struct Places {
+pub(super) struct Places {
     /// Does what follows from the value decide whether it runs?
-    guarded: Vec<bool>,
+    pub(super) guarded: Vec<bool>,
     /// The ops inside of each loop.
     loops: Vec<Range<usize>>,
 }
 
 impl Places {
-    fn of(case: &Case, follows: &Follows) -> Self {
+    /// Do two ops stand in a loop together?
+    pub(super) fn share_loop(&self, a: usize, b: usize) -> bool {
+        let both = |l: &Range<usize>| l.contains(&a) && l.contains(&b);
+        self.loops.iter().any(both)
+    }
+
+    pub(super) fn of(case: &Case, follows: &Follows) -> Self {
         let mut places = Self {
             guarded: Vec::with_capacity(case.ops.len()),
             loops: Vec::new(),

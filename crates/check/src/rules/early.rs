@@ -119,6 +119,16 @@ pub(crate) fn writes(case: &Case) -> Vec<ParamId> {
     .collect()
 }
 
+/// Where a kernel writes to global memory first.
+pub(crate) fn first_write(case: &Case) -> Option<Loc> {
+    let is_load = |op: &OpSite| matches!(op.op, Op::StrongLoad(_));
+    let writes = |op: &&OpSite| {
+        let mut touches = op.facts.touches.iter();
+        touches.any(|t| t.access != Access::Read && is_global(&t.memory)) && !is_load(op)
+    };
+    case.ops.iter().find(writes).map(OpSite::loc)
+}
+
 /// Who has waited, on every way here.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Waited {

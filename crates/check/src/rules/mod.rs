@@ -4,34 +4,46 @@
 //! for breaches. [`references`] comes first and alone: the other groups follow
 //! ids without asking.
 
+use crate::assumption::Assumption;
 use crate::facts::Facts;
 use crate::refusal::{Findings, Refusal, Rule};
 use crate::uniform::Uniformity;
 use crate::walk::{Site, sites};
+use code::Code;
 use warpline_ir::{Kernel, Loc, Op, ParamId, StmtKind, Target, View};
 
+mod assumed;
 pub mod between;
 mod claims;
 pub mod cluster;
+mod code;
 pub mod convergence;
 pub mod defined;
 pub mod early;
+pub mod endless;
 pub mod flight;
 mod flow;
 mod follows;
 pub mod indices;
 pub mod legal;
+mod locks;
+mod looks;
 pub mod named;
 pub mod operands;
+mod parts;
 mod pointers;
 mod poll;
 pub mod proxy;
+mod published;
+pub mod read_only;
 pub mod references;
 pub mod registers;
 pub mod roles;
 mod scope;
 pub mod shared;
+mod stall;
 pub mod tensor_maps;
+mod values;
 pub mod wgmma;
 
 /// Every rule, in the order in which groups are judged.
@@ -51,8 +63,10 @@ pub const ALL: &[&[Rule]] = &[
     flight::RULES,
     convergence::RULES,
     early::RULES,
+    endless::RULES,
     between::RULES,
     proxy::RULES,
+    read_only::RULES,
 ];
 
 /// What every group reads.
@@ -63,6 +77,8 @@ pub(crate) struct Case<'k> {
     pub(crate) sites: Vec<Site<'k>>,
     /// The ops among them.
     pub(crate) ops: Vec<OpSite<'k>>,
+    /// Their control flow.
+    pub(crate) code: Code,
 }
 
 /// An op, what surrounds it and what it does.
@@ -89,29 +105,30 @@ impl<'k> Case<'k> {
 
     fn new(kernel: &'k Kernel, target: &'k Target) -> Self {
         let uniformity = Uniformity::of(kernel);
-        let mut case = Self {
-            kernel,
-            target,
-            sites: Vec::new(),
-            ops: Vec::new(),
-        };
+        let (mut all, mut ops) = (Vec::new(), Vec::new());
         sites(kernel, &uniformity, &mut |site| {
-            case.sites.push(*site);
+            all.push(*site);
             if let StmtKind::Op(op) = &site.stmt.kind {
-                case.ops.push(OpSite {
-                    id: case.ops.len(),
+                ops.push(OpSite {
+                    id: ops.len(),
                     op,
                     site: *site,
                     facts: Facts::of(op),
                 });
             }
         });
-        case
+        Self {
+            kernel,
+            target,
+            sites: all,
+            code: Code::of(kernel, &ops),
+            ops,
+        }
     }
 }
 
-/// All breaches of a kernel, by group.
-pub(crate) fn judge(kernel: &Kernel, target: &Target) -> Vec<Refusal> {
+/// All breaches of a kernel, by group, and the facts that a proof of it rests on.
+pub(crate) fn judge(kernel: &Kernel, target: &Target) -> (Vec<Refusal>, Vec<Assumption>) {
     let mut found = Findings::new(kernel);
     references::judge(kernel, &mut found);
     if found.is_empty() {
@@ -131,13 +148,16 @@ pub(crate) fn judge(kernel: &Kernel, target: &Target) -> Vec<Refusal> {
             flight::judge,
             convergence::judge,
             early::judge,
+            endless::judge,
             between::judge,
             proxy::judge,
+            read_only::judge,
+            assumed::judge,
         ] {
             group(&case, &mut found);
         }
     }
-    found.into_list()
+    found.into_parts()
 }
 
 /// Breaches of a kernel that may start before the grids before it have ended:

@@ -12,6 +12,17 @@ pub(super) struct Spot {
 }
 
 impl Spot {
+    /// Some word behind a parameter.
+    pub(super) fn behind(param: ParamId) -> Self {
+        let offset = None;
+        Self { param, offset }
+    }
+
+    /// Bytes from the parameter on, if constant.
+    pub(super) fn offset(self) -> Option<i64> {
+        self.offset
+    }
+
     /// May two spots be the same?
     pub(super) fn may_be(self, other: Self) -> bool {
         let apart = self.offset.zip(other.offset).is_some_and(|(a, b)| a != b);

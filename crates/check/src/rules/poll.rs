@@ -1,11 +1,11 @@
 //! Loops that ask global memory for a word until another thread has changed it.
 
+use super::code::{Def, Loop, LoopKind};
 use super::{Case, OpSite};
-use std::ops::Range;
 use warpline_ir::ops::memory::LoadPath;
-use warpline_ir::{At, Block, MemoryOrder, Op, Operand, RegId, Scope, StmtKind};
+use warpline_ir::{At, MemoryOrder, Op, Operand, RegId, Scope};
 
-/// The load of such a loop.
+/// A read of such a loop.
 #[derive(Clone, Copy)]
 pub(super) struct Poll {
     /// Its number among the ops.
@@ -14,119 +14,100 @@ pub(super) struct Poll {
     pub(super) offset: i32,
     /// Its order; `None`: it is not strong.
     pub(super) order: Option<MemoryOrder>,
+    /// The number of the loop.
+    pub(super) spins: usize,
+    /// Does it change the word, too?
+    pub(super) is_atomic: bool,
 }
 
 impl Poll {
-    /// All polls of a kernel: loads of a fixed address by whose value a loop ends.
+    /// All polls of a kernel: reads of a fixed address by whose value a loop ends, by loop.
     pub(super) fn all(case: &Case) -> Vec<Self> {
-        let loads = case.ops.iter().any(|op| load(op).is_some());
-        if !loads {
-            return Vec::new();
-        }
-        let mut loops = Vec::new();
-        let mut next = 0;
-        let kernel = case.kernel;
-        let bodies = kernel.roles.iter().map(|r| &r.body);
-        for block in std::iter::once(&kernel.prologue)
-            .chain(bodies)
-            .chain([&kernel.epilogue])
-        {
-            find_loops(block, &mut next, &mut loops);
-        }
-        let mut defs = vec![Vec::new(); kernel.regs.len()];
-        for (i, op) in case.ops.iter().enumerate() {
-            op.facts.defs.iter().for_each(|r| defs[r.index()].push(i));
-        }
         let mut polls = Vec::new();
-        for (cond, inside) in loops {
-            let slice = Slice {
-                case,
-                defs: &defs,
-                inside,
-            };
-            slice.loads(cond, &mut polls);
+        if !case.ops.iter().any(|op| read(op).is_some()) {
+            return polls;
         }
+        for (id, around) in case.code.loops.iter().enumerate() {
+            if let LoopKind::While { cond } = around.kind {
+                Slice { case, around, id }.polls(cond, &mut polls);
+            }
+        }
+        polls
+    }
+
+    /// Those of them that only read, each once.
+    pub(super) fn loads(mut polls: Vec<Self>) -> Vec<Self> {
+        polls.retain(|p| !p.is_atomic);
         polls.sort_by_key(|p| p.op);
         polls.dedup_by_key(|p| p.op);
         polls
     }
 }
 
-/// A load of global memory: its address, and its order if it is strong.
-fn load(op: &OpSite) -> Option<(Operand, i32, Option<MemoryOrder>)> {
-    let (at, order) = match op.op {
-        Op::StrongLoad(o) => (o.at, Some(o.order)),
+/// A read of a word of global memory: where, its order if it is strong, and
+/// whether it changes the word.
+pub(super) fn read(op: &OpSite) -> Option<(Operand, i32, Option<MemoryOrder>, bool)> {
+    let (at, order, is_atomic) = match op.op {
+        Op::StrongLoad(o) => (o.at, Some(o.order), false),
         Op::Load(o) if o.cache.path == LoadPath::Volatile => {
-            (o.at, Some(MemoryOrder::relaxed(Scope::Sys)))
+            (o.at, Some(MemoryOrder::relaxed(Scope::Sys)), false)
         }
-        Op::Load(o) => (o.at, None),
+        Op::Load(o) => (o.at, None, false),
+        Op::Atomic(o) => (o.at, Some(o.order), true),
         _ => return None,
     };
     match at {
-        At::Global { addr, offset } => Some((addr, offset, order)),
+        At::Global { addr, offset } => Some((addr, offset, order, is_atomic)),
         At::Shared(_) => None,
     }
 }
 
-/// Collects every `while`: its predicate, and the numbers of the ops inside.
-fn find_loops(block: &Block, next: &mut usize, found: &mut Vec<(RegId, Range<usize>)>) {
-    for s in &block.0 {
-        match &s.kind {
-            StmtKind::Op(_) => *next += 1,
-            StmtKind::If { then, other, .. } => {
-                find_loops(then, next, found);
-                find_loops(other, next, found);
-            }
-            StmtKind::For { body, .. } | StmtKind::Elect { body } => {
-                find_loops(body, next, found);
-            }
-            StmtKind::While { head, cond, body } => {
-                let first = *next;
-                find_loops(head, next, found);
-                find_loops(body, next, found);
-                found.push((*cond, first..*next));
-            }
-        }
-    }
-}
-
-/// What the values of a loop are made of, inside of it.
+/// The origin of values of a loop, inside of it.
 struct Slice<'a, 'k> {
     case: &'a Case<'k>,
-    /// By register: the ops that write it.
-    defs: &'a [Vec<usize>],
-    inside: Range<usize>,
+    around: &'a Loop,
+    id: usize,
 }
 
 impl Slice<'_, '_> {
     /// The ops of the loop that write a register.
     fn made(&self, r: RegId) -> impl Iterator<Item = usize> {
-        let ops = self.defs[r.index()].iter().copied();
-        ops.filter(|i| self.inside.contains(i))
+        let ops = self.case.code.defs(r).iter().filter_map(|d| match d {
+            Def::Op(id) => Some(*id),
+            Def::Counter(_) => None,
+        });
+        ops.filter(|i| self.around.ops.contains(i))
     }
 
-    /// Adds the loads of fixed addresses that a register is computed from.
-    fn loads(&self, from: RegId, polls: &mut Vec<Poll>) {
+    /// Adds the reads of fixed addresses that decide a register: by the value
+    /// it is computed from, or by a branch around the computation.
+    fn polls(&self, from: RegId, polls: &mut Vec<Poll>) {
         let mut seen = vec![from];
         let mut at = 0;
         while let Some(&r) = seen.get(at) {
             at += 1;
             for i in self.made(r) {
                 let op = &self.case.ops[i];
-                if let Some((addr, offset, order)) = load(op) {
-                    if self.is_fixed(addr, 0) {
+                let guards = self.case.code.guards_in(i, self.around);
+                let mut reads: Vec<RegId> = guards.map(|g| g.cond).collect();
+                if let Some((addr, offset, order, is_atomic)) = read(op) {
+                    let known = polls.iter().any(|p| p.op == i && p.spins == self.id);
+                    if !known && self.is_fixed(addr, 0) {
                         polls.push(Poll {
                             op: i,
                             addr,
                             offset,
                             order,
+                            spins: self.id,
+                            is_atomic,
                         });
                     }
                 } else if op.facts.touches.is_empty() {
-                    for r in op.facts.named_reads() {
-                        if !seen.contains(&r) {
-                            seen.push(r);
-                        }
+                    reads.extend(op.facts.named_reads());
+                }
+                for r in reads {
+                    if !seen.contains(&r) {
+                        seen.push(r);
                     }
                 }
             }

@@ -39,3 +39,12 @@ pub(crate) fn proved(kernel: &Kernel) {
     let trace: Vec<String> = events.map(|e| format!("{}: {}", e.who, e.what)).collect();
     panic!("{refused}\n{}", trace.join("\n"));
 }
+
+/// The codes of no breach.
+pub(crate) const NONE: [&str; 0] = [];
+
+/// The codes of all breaches of a kernel.
+#[track_caller]
+pub(crate) fn codes(kernel: &Kernel) -> Vec<&'static str> {
+    breaches(kernel).iter().map(|b| b.0).collect()
+}

@@ -1,5 +1,6 @@
 //! Each rule of the checker, broken alone: refused with its code, at its line.
 
+mod assumptions;
 mod between;
 mod built;
 mod bytes;
@@ -8,20 +9,26 @@ mod convergence;
 mod counts;
 mod defined;
 mod early;
+mod endless;
 mod flight;
 mod indices;
 mod kit;
 mod laps;
 mod legal;
+mod locks;
+mod looks;
 mod meetings;
 mod named;
 mod operands;
 mod proxy;
+mod published;
 mod quiet;
+mod read_only;
 mod references;
 mod registers;
 mod roles;
 mod shared;
+mod stall;
 mod tensor_maps;
 mod values;
 mod verdict;

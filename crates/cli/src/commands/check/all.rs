@@ -8,7 +8,7 @@ use crate::{report, words};
 use rayon::prelude::*;
 use serde::Serialize;
 use serde_json::Value;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt::Write;
 use warpline_check::{Outcome, Report, examine};
 use warpline_ir::{Kernel, Target};
@@ -153,6 +153,28 @@ impl Row {
     }
 }
 
+/// What the proofs rest on: each code with the number of kernels that need it.
+fn assumed(examined: &[Examined]) -> String {
+    let mut kernels: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
+    for (i, e) in examined.iter().enumerate().filter(|(_, e)| e.is_proved()) {
+        for assumption in &e.report.assumptions {
+            kernels.entry(assumption.code).or_default().insert(i);
+        }
+    }
+    if kernels.is_empty() {
+        return String::new();
+    }
+    let counts = kernels.iter().map(|(code, of)| match of.len() {
+        1 => format!("{code} in 1 kernel"),
+        n => format!("{code} in {n} kernels"),
+    });
+    let counts: Vec<String> = counts.collect();
+    format!(
+        "\nassumes: {} (`check FAMILY` prints each)\n",
+        counts.join(", ")
+    )
+}
+
 /// The table, then what is not proved: each rule and line once.
 fn text(rows: &[Row], examined: &[Examined]) -> String {
     let mut table = report::table([
@@ -188,5 +210,6 @@ fn text(rows: &[Row], examined: &[Examined]) -> String {
         );
     }
     let proved = examined.iter().filter(|e| e.is_proved()).count();
+    text.push_str(&assumed(examined));
     text + &format!("\n{proved} of {} kernels are proved\n", examined.len())
 }

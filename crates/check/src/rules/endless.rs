@@ -1,0 +1,162 @@
+//! R17, loops that end: a condition that can change, and a step that is not 0.
+
+use super::Case;
+use super::code::{Def, Loop, LoopKind};
+use super::values::{Bounds, Values};
+use crate::facts::Whole;
+use crate::refusal::{Findings, Rule};
+use warpline_ir::{Op, Operand, ParamId, RegId, Special, Type};
+
+/// The rules of this group.
+pub const RULES: &[Rule] = &[ENDLESS, STEP];
+
+const ENDLESS: Rule = Rule {
+    code: "R17.endless",
+    holds: "a while loop can end: its condition depends on something that the loop, or another thread, changes",
+};
+const STEP: Rule = Rule {
+    code: "R17.step",
+    holds: "a for loop advances: its step is at least 1 for every launch",
+};
+
+pub(crate) fn judge<'k>(case: &Case<'k>, found: &mut Findings<'k>) {
+    for around in &case.code.loops {
+        match around.kind {
+            LoopKind::While { cond } => judge_while(case, around, cond, found),
+            LoopKind::For { from, to, step } => judge_for(case, around, [from, to, step], found),
+        }
+    }
+}
+
+fn judge_while<'k>(case: &Case<'k>, around: &Loop, cond: RegId, found: &mut Findings<'k>) {
+    let leaves = |id: usize| matches!(case.ops[id].op, Op::Exit(_) | Op::Trap(_));
+    if around.ops.clone().any(leaves) {
+        return;
+    }
+    let truth = Values::new(case, &|_| None).truth(cond);
+    let why = match truth {
+        Some(false) => return,
+        Some(true) => "its condition is always true",
+        None if is_invariant(case, around, cond, 0) => {
+            "the loop changes no value that its condition is computed from"
+        }
+        None => return,
+    };
+    let text = format!("endless loop: {why}, so a thread that enters it never leaves");
+    found.refuse(&ENDLESS, around.loc, around.role, text);
+    let made = case.code.defs(cond).iter().find_map(|d| match d {
+        Def::Op(id) => Some(&case.ops[*id]),
+        Def::Counter(_) => None,
+    });
+    if let Some(op) = made {
+        found.beside(
+            "the condition is computed here",
+            op.loc(),
+            op.site.role.or(around.role),
+        );
+    }
+    found.help(
+        "compute the condition from a variable that the body sets, or from an acquire load inside the condition",
+    );
+}
+
+/// Has a register the same value in every round of a loop?
+fn is_invariant(case: &Case, around: &Loop, r: RegId, depth: u32) -> bool {
+    /// Sums longer than this are taken to change.
+    const MOST: u32 = 16;
+    let inside = |d: &Def| match *d {
+        Def::Op(id) => around.ops.contains(&id),
+        Def::Counter(id) => {
+            let ops = &case.code.loops[id].ops;
+            around.ops.start <= ops.start && ops.end <= around.ops.end
+        }
+    };
+    let defs = case.code.defs(r);
+    if !defs.iter().any(inside) {
+        return true;
+    }
+    // Of two writes, one may be seen in the first round only.
+    depth < MOST
+        && defs.len() == 1
+        && defs.iter().all(|d| match *d {
+            Def::Op(id) => {
+                let op = &case.ops[id];
+                let is_clock = matches!(op.op, Op::ReadSpecial(o)
+                    if matches!(o.which, Special::Clock | Special::GlobalTimer));
+                let is_pure = op.facts.touches.is_empty()
+                    && op.facts.syncs.is_empty()
+                    && op.facts.whole == Whole::No
+                    && !is_clock;
+                let mut reads = op.facts.named_reads();
+                is_pure && reads.all(|r| is_invariant(case, around, r, depth + 1))
+            }
+            Def::Counter(_) => false,
+        })
+}
+
+fn judge_for<'k>(
+    case: &Case<'k>,
+    around: &Loop,
+    [from, to, step]: [Operand; 3],
+    found: &mut Findings<'k>,
+) {
+    let values = Values::new(case, &|_| None);
+    let [from, to, bounds] = [from, to, step].map(|o| values.of(o, Type::U32));
+    if bounds.least > 0 {
+        if step.as_reg().is_some() && values.assumed_no_wrap() {
+            let text = "the product that is the step of this loop is less than 2^32";
+            found.assume("A.wrap", around.loc, text);
+        }
+        return;
+    }
+    // A loop that never runs needs no step.
+    if from.least >= to.most {
+        return;
+    }
+    if bounds == Bounds::ZERO {
+        let text =
+            "endless loop: the step of this for loop is 0, so its counter never reaches the end";
+        found.refuse(&STEP, around.loc, around.role, text);
+        found.help("count by a step of at least 1");
+    } else {
+        let param = step.as_reg().and_then(|r| param(case, r, 0));
+        let name = param.map(|p| case.kernel.param(p).name.as_str());
+        let text = match name {
+            Some(name) => format!(
+                "the step of this for loop may be 0: a launch may pass {name} = 0, and the loop would never end"
+            ),
+            None => "the step of this for loop may be 0, and the loop would never end".to_owned(),
+        };
+        found.refuse(&STEP, around.loc, around.role, text);
+        found.undecided();
+        found.help(match name {
+            Some(name) => format!("declare the fact that is missing: `{name}.at_least(1)`"),
+            None => "compute the step from constants, grid extents, or parameters that are declared with `at_least(1)`".to_owned(),
+        });
+    }
+    if let Some(op) = step.as_reg().and_then(|r| written(case, r)) {
+        let op = &case.ops[op];
+        found.beside(
+            "the step is computed here",
+            op.loc(),
+            op.site.role.or(around.role),
+        );
+    }
+}
+
+/// The first op that writes a register.
+fn written(case: &Case, r: RegId) -> Option<usize> {
+    case.code.defs(r).iter().find_map(|d| match d {
+        Def::Op(id) => Some(*id),
+        Def::Counter(_) => None,
+    })
+}
+
+/// A parameter that a register is computed from, and that may be 0.
+fn param(case: &Case, r: RegId, depth: u32) -> Option<ParamId> {
+    let op = &case.ops[written(case, r).filter(|_| depth < 8)?];
+    match op.op {
+        Op::ReadParam(o) => Some(o.param).filter(|p| case.kernel.param(*p).least == 0),
+        _ => (op.facts.named_reads()).find_map(|r| param(case, r, depth + 1)),
+    }
+}

@@ -1,0 +1,527 @@
+//! R18, flags between CTAs that nobody can raise.
+//!
+//! Every CTA runs the same program, so a flag can be raised only if some
+//! thread gets to a statement that raises it. All roles are followed as far as
+//! they can get, at first with all flags at zero: a loop that waits for a flag
+//! is passed once a value that ends it can have been written, a barrier once
+//! whoever must come to it gets there. A loop that is reached and never passed
+//! hangs: no statement raises its flag, or each of them stands behind such a
+//! wait itself, in every CTA.
+
+use super::code::{Code, Def, LoopKind, Node};
+use super::parts::Parts;
+use super::pointers::{Pointers, Spot};
+use super::poll::Poll;
+use super::values::{Bounds, Values};
+use super::{Case, OpSite};
+use crate::refusal::{Findings, Rule};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use warpline_ir::ops::atomic::AtomicOp;
+use warpline_ir::{Access, At, Completion, Memory, NamedId, Op, Operand, RegId, Sync, Type};
+
+pub(super) const RAISED: Rule = Rule {
+    code: "R18.raised",
+    holds: "a word of global memory that a loop waits for is raised by a statement of the kernel",
+};
+pub(super) const CYCLE: Rule = Rule {
+    code: "R18.cycle",
+    holds: "CTAs do not wait for each other in a circle: some CTA raises its flag before it waits for one",
+};
+
+/// Refuses loops that wait for ever.
+pub(super) fn judge<'k>(
+    case: &Case<'k>,
+    polls: &[Poll],
+    pointers: &Pointers,
+    found: &mut Findings<'k>,
+) {
+    if polls.is_empty() {
+        return;
+    }
+    let mut stall = Stall::new(case, polls, pointers);
+    stall.run();
+    let stuck: Vec<_> = stall.stuck.iter().copied().collect();
+    let of = |id: usize| {
+        polls
+            .iter()
+            .find(|p| p.spins == id && stall.class.contains_key(&p.op))
+    };
+    let stuck: Vec<_> = stuck.into_iter().filter_map(of).collect();
+    let is_raised = |p: &&&Poll| !stall.raisers(p.op).is_empty();
+    // A flag that nobody raises holds up all that comes behind its wait.
+    let lone = stuck.iter().any(|p| !is_raised(&p));
+    for poll in stuck.iter().filter(|p| !(lone && is_raised(p))) {
+        let op = &case.ops[poll.op];
+        let name = stall.name(poll.op);
+        let raisers = stall.raisers(poll.op);
+        match raisers.first() {
+            None => {
+                let text = format!(
+                    "deadlock: this loop waits for a word of {name} that is zero at launch, and no statement of the kernel raises it to a value that ends the loop"
+                );
+                found.refuse(&RAISED, op.loc(), op.site.role, text);
+                if let Some(param) = stall.spot(poll.op).map(|s| case.kernel.param(s.param)) {
+                    found.beside("the word is declared here", param.loc, None);
+                }
+                found.help(format!(
+                    "raise the flag where the data is ready, for example `{name}.signal(i)`, or remove the wait"
+                ));
+            }
+            Some(&raise) => {
+                let text = format!(
+                    "deadlock: cyclic wait between CTAs: every CTA waits for a flag of {name} before any CTA can raise one"
+                );
+                found.refuse(&CYCLE, op.loc(), op.site.role, text);
+                let raise = &case.ops[raise];
+                found.beside(
+                    "the flag is raised here, behind the wait in every CTA",
+                    raise.loc(),
+                    raise.site.role,
+                );
+                found.help(
+                    "raise the CTA's own flag before the wait, or let one CTA skip the wait: `if_(cta_id().gt(0u32), || flags.wait(..))`",
+                );
+            }
+        }
+    }
+}
+
+/// How far the threads of a role have come.
+#[derive(Clone)]
+struct Way {
+    now: Held,
+    /// What became of both arms of a branch that parts the threads of a CTA,
+    /// by the condition.
+    past: BTreeMap<String, [Held; 2]>,
+}
+
+/// Who is held up for ever.
+#[derive(Clone, Copy, PartialEq)]
+struct Held {
+    /// Does any thread go on?
+    alive: bool,
+    /// Is a lane of every warp held up?
+    lane: bool,
+    /// Is a thread of the role held up?
+    thread: bool,
+    /// Is the lane held up that `elect` picks?
+    elected: bool,
+}
+
+impl Held {
+    const START: Self = Self {
+        alive: true,
+        lane: false,
+        thread: false,
+        elected: false,
+    };
+
+    /// One of two, by a decision of the launch or of data.
+    fn either(self, other: Self) -> Self {
+        match (self.alive, other.alive) {
+            (true, true) => Self {
+                alive: true,
+                lane: self.lane && other.lane,
+                thread: self.thread && other.thread,
+                elected: self.elected && other.elected,
+            },
+            (true, false) => self,
+            _ => other,
+        }
+    }
+
+    /// Both at once, by different threads; `lanes`: of every warp.
+    fn both(self, other: Self, lanes: bool) -> Self {
+        let parted = self.alive != other.alive;
+        Self {
+            alive: self.alive || other.alive,
+            lane: self.lane && other.lane || lanes && (parted || self.lane || other.lane),
+            thread: parted || self.thread || other.thread,
+            elected: self.elected && other.elected,
+        }
+    }
+
+    /// What was held up before still is.
+    fn behind(self, before: Self) -> Self {
+        Self {
+            alive: self.alive && before.alive,
+            lane: self.lane || before.lane,
+            thread: self.thread || before.thread,
+            elected: self.elected || before.elected,
+        }
+    }
+}
+
+impl Way {
+    fn dead(mut self) -> Self {
+        self.now.alive = false;
+        self
+    }
+
+    fn either(self, other: Self) -> Self {
+        let mut past = self.past;
+        past.retain(|key, held| other.past.get(key) == Some(held));
+        Self {
+            now: self.now.either(other.now),
+            past,
+        }
+    }
+}
+
+/// Roles that come to a named barrier, with the threads they bring.
+type Comers = BTreeMap<usize, u32>;
+
+struct Stall<'a, 'k> {
+    case: &'a Case<'k>,
+    /// The words that are waited for.
+    words: Vec<Spot>,
+    /// By op that reads one: its number.
+    class: HashMap<usize, usize>,
+    /// By op that writes one, or may: its number, and what is written.
+    raises: HashMap<usize, Vec<(usize, Bounds)>>,
+    /// The loops that wait for a word.
+    spins: BTreeSet<usize>,
+
+    /// What each word may hold.
+    value: Vec<Bounds>,
+    /// By array of mbarriers: may a phase complete?
+    arrived: Vec<bool>,
+    /// By role: does it come to a barrier of the CTA, or to its end?
+    meets: Vec<bool>,
+    named: BTreeMap<u32, Comers>,
+    /// Loops that are reached and not passed.
+    stuck: BTreeSet<usize>,
+    changed: bool,
+}
+
+impl<'a, 'k> Stall<'a, 'k> {
+    fn new(case: &'a Case<'k>, polls: &[Poll], pointers: &Pointers) -> Self {
+        let mut words: Vec<Spot> = Vec::new();
+        let mut class = HashMap::new();
+        for poll in polls {
+            let Some(spot) = pointers.at(poll.addr, poll.offset) else {
+                continue;
+            };
+            let at = words.iter().position(|w| *w == spot).unwrap_or(words.len());
+            if at == words.len() {
+                words.push(spot);
+            }
+            class.insert(poll.op, at);
+        }
+        // The word may be read before the loop, too.
+        for op in &case.ops {
+            let at = match op.op {
+                Op::StrongLoad(o) => o.at,
+                Op::Load(o) => o.at,
+                _ => continue,
+            };
+            if let At::Global { addr, offset } = at
+                && let Some(spot) = pointers.at(addr, offset)
+                && let Some(at) = words.iter().position(|w| *w == spot)
+            {
+                class.insert(op.id, at);
+            }
+        }
+        let mut raises: HashMap<usize, Vec<(usize, Bounds)>> = HashMap::new();
+        for op in &case.ops {
+            for (spot, value) in writes(case, op, pointers) {
+                let may = |w: &Spot| spot.is_none_or(|s| w.may_be(s));
+                let met = words.iter().enumerate().filter(|(_, w)| may(w));
+                let met = met.map(|(i, _)| (i, value));
+                raises.entry(op.id).or_default().extend(met);
+            }
+        }
+        let kernel = case.kernel;
+        Self {
+            case,
+            value: vec![Bounds::ZERO; words.len()],
+            words,
+            class,
+            raises,
+            spins: polls.iter().map(|p| p.spins).collect(),
+            arrived: vec![false; kernel.barriers.len()],
+            meets: vec![false; kernel.roles.len()],
+            named: BTreeMap::new(),
+            stuck: BTreeSet::new(),
+            changed: false,
+        }
+    }
+
+    fn run(&mut self) {
+        let code: &Code = &self.case.code;
+        loop {
+            self.changed = false;
+            self.stuck.clear();
+            for role in 0..self.case.kernel.roles.len() {
+                let mut way = Way {
+                    now: Held::START,
+                    past: BTreeMap::new(),
+                };
+                for part in code.role(role) {
+                    way = self.walk(part, way, role);
+                }
+                if way.now.alive {
+                    self.come(role);
+                }
+            }
+            if !self.changed {
+                break;
+            }
+        }
+    }
+
+    /// The ops that raise the word that an op reads to a value other than zero.
+    fn raisers(&self, op: usize) -> Vec<usize> {
+        let at = self.class.get(&op);
+        let raises = |w: &[(usize, Bounds)]| w.iter().any(|(i, b)| Some(i) == at && b.most > 0);
+        let mut all: Vec<_> = (self.raises.iter())
+            .filter(|(_, w)| raises(w))
+            .map(|(op, _)| *op)
+            .collect();
+        all.sort_unstable();
+        // What is written by a statement that runs has not been enough.
+        let ran = |w: usize| self.value[w] != Bounds::ZERO;
+        match at.is_some_and(|w| ran(*w)) {
+            true => Vec::new(),
+            false => all,
+        }
+    }
+
+    fn spot(&self, op: usize) -> Option<Spot> {
+        self.class.get(&op).map(|i| self.words[*i])
+    }
+
+    fn name(&self, op: usize) -> &'k str {
+        let kernel = self.case.kernel;
+        self.spot(op)
+            .map_or("global memory", |s| &kernel.param(s.param).name)
+    }
+
+    fn truth(&self, cond: RegId) -> Option<bool> {
+        let read = |op: usize| self.class.get(&op).map(|i| self.value[*i]);
+        Values::new(self.case, &read).truth(cond)
+    }
+
+    /// Marks a role that comes to a barrier of the CTA, or to its end.
+    fn come(&mut self, role: usize) {
+        self.changed |= !self.meets[role];
+        self.meets[role] = true;
+    }
+
+    fn walk(&mut self, nodes: &[Node], mut way: Way, role: usize) -> Way {
+        for node in nodes {
+            if !way.now.alive {
+                break;
+            }
+            way = match node {
+                Node::Op(id) => self.op(*id, way, role),
+                Node::If { cond, arms } => match self.truth(*cond) {
+                    Some(holds) => self.walk(&arms[usize::from(!holds)], way, role),
+                    None => self.branch(*cond, arms, way, role),
+                },
+                Node::Elect(body) => {
+                    let (before, mut inside) = (way.now, way.clone());
+                    inside.now.alive &= !before.elected;
+                    let inside = self.walk(body, inside, role).now;
+                    way.now = inside.both(before, true).behind(before);
+                    way.now.elected = !inside.alive;
+                    way
+                }
+                Node::Loop(id, head, body) => self.round(*id, [head, body], way, role),
+            };
+        }
+        way
+    }
+
+    fn branch(&mut self, cond: RegId, arms: &[Vec<Node>; 2], mut way: Way, role: usize) -> Way {
+        let parts = Parts::of(self.case, cond);
+        if parts == Parts::Elsewhere {
+            let [a, b] = [0, 1].map(|i| self.walk(&arms[i], way.clone(), role));
+            return a.either(b);
+        }
+        let key = self.key(cond.into(), 0);
+        let past = key.as_ref().and_then(|k| way.past.get(k).copied());
+        let now = [0, 1].map(|i| {
+            let mut inside = way.clone();
+            if let Some(past) = past {
+                inside.now = inside.now.behind(past[i]);
+            }
+            self.walk(&arms[i], inside, role).now
+        });
+        way.now = now[0].both(now[1], parts == Parts::Lanes).behind(way.now);
+        way.now.alive = now[0].alive || now[1].alive;
+        if let Some(key) = key {
+            way.past.insert(key, now);
+        }
+        way
+    }
+
+    fn round(&mut self, id: usize, [head, body]: [&[Node]; 2], way: Way, role: usize) -> Way {
+        match self.case.code.loops[id].kind {
+            LoopKind::For { from, to, .. } => {
+                let values = Values::new(self.case, &|_| None);
+                let [from, to] = [from, to].map(|o| values.of(o, Type::U32));
+                let after = self.walk(body, way.clone(), role);
+                match from.most < to.least {
+                    true => after,
+                    false => way.either(after),
+                }
+            }
+            LoopKind::While { cond } => {
+                let left = self.walk(head, way, role);
+                if !left.now.alive {
+                    return left;
+                }
+                let after = self.walk(body, left.clone(), role);
+                if self.spins.contains(&id) && self.truth(cond) == Some(true) {
+                    self.stuck.insert(id);
+                    return left.dead();
+                }
+                left.either(after)
+            }
+        }
+    }
+
+    fn op(&mut self, id: usize, mut way: Way, role: usize) -> Way {
+        let case = self.case;
+        let op = &case.ops[id];
+        if op.facts.whole != crate::facts::Whole::No && way.now.lane {
+            return way.dead();
+        }
+        for (word, value) in self.raises.get(&id).into_iter().flatten() {
+            let more = self.value[*word].or(*value);
+            self.changed |= more != self.value[*word];
+            self.value[*word] = more;
+        }
+        for t in &op.facts.touches {
+            if let Completion::Bytes(bar) = t.completion {
+                self.arrive(bar.bar.index());
+            }
+        }
+        for sync in &op.facts.syncs {
+            let passes = match *sync {
+                Sync::Arrive { bar, .. } | Sync::CopyArrive { bar, .. } => {
+                    self.arrive(bar.bar.index());
+                    true
+                }
+                Sync::Wait { bar, parity, .. } => {
+                    let values = Values::new(case, &|_| None).first_at(id);
+                    self.arrived[bar.bar.index()] || values.of(parity, Type::U32) != Bounds::ZERO
+                }
+                Sync::Warp { mask } => {
+                    let whole = mask.as_imm().is_some_and(|m| m as u32 == u32::MAX);
+                    !(whole && way.now.lane)
+                }
+                Sync::Cta | Sync::ClusterArrive { .. } | Sync::ClusterWait => {
+                    if !way.now.thread {
+                        self.come(role);
+                    }
+                    let alone = matches!(sync, Sync::ClusterArrive { .. });
+                    alone || !way.now.thread && self.meets.iter().all(|m| *m)
+                }
+                Sync::NamedSync { bar, threads } | Sync::NamedTally { bar, threads, .. } => {
+                    self.bring(bar, role, way.now.thread) >= threads
+                }
+                Sync::NamedArrive { bar, .. } => {
+                    self.bring(bar, role, way.now.thread);
+                    true
+                }
+                Sync::Exit => {
+                    self.come(role);
+                    false
+                }
+                _ => true,
+            };
+            if !passes {
+                way.now.alive = false;
+            }
+        }
+        way
+    }
+
+    fn arrive(&mut self, bar: usize) {
+        self.changed |= !self.arrived[bar];
+        self.arrived[bar] = true;
+    }
+
+    /// Marks a role at a named barrier; gives the threads that all roles bring.
+    fn bring(&mut self, bar: NamedId, role: usize, held: bool) -> u32 {
+        let warps = self.case.kernel.roles[role].warps - u32::from(held);
+        let comers = self.named.entry(bar.index() as u32).or_default();
+        let most = comers.entry(role).or_default();
+        self.changed |= 32 * warps > *most;
+        *most = (32 * warps).max(*most);
+        comers.values().sum()
+    }
+
+    /// How a value is computed from indices and constants: two registers with
+    /// the same key hold the same in every thread.
+    fn key(&self, o: Operand, depth: u32) -> Option<String> {
+        let r = match o {
+            Operand::Imm(x) => return Some(x.to_string()),
+            Operand::Reg(r) => r,
+        };
+        let [Def::Op(id)] = self.case.code.defs(r) else {
+            return None;
+        };
+        let op = &self.case.ops[*id];
+        let is_pure = op.facts.touches.is_empty() && op.facts.syncs.is_empty();
+        if depth > 8 || !is_pure {
+            return None;
+        }
+        let reads: Option<Vec<String>> = (op.facts.reads.iter())
+            .map(|(o, _)| self.key(*o, depth + 1))
+            .collect();
+        match op.op {
+            Op::Mov(o) => self.key(o.src, depth + 1),
+            _ => Some(format!("{}({})", op.op.name(), reads?.join(","))),
+        }
+    }
+}
+
+/// The words of global memory that an op may write (`None`: any), and the values.
+fn writes(case: &Case, op: &OpSite, pointers: &Pointers) -> Vec<(Option<Spot>, Bounds)> {
+    let value = written_value(case, op.op);
+    let Some(value) = value else {
+        return Vec::new();
+    };
+    let touches = op.facts.touches.iter().filter(|t| t.access != Access::Read);
+    touches
+        .filter_map(|t| match t.memory {
+            Memory::At(At::Global { addr, offset }, _) => Some(pointers.at(addr, offset)),
+            Memory::Global(addr, _) => Some(pointers.at(addr, 0).map(|s| Spot::behind(s.param))),
+            _ => None,
+        })
+        .map(|spot| (spot, value))
+        .collect()
+}
+
+/// The values that an op may leave in memory that was zero; `None`: it leaves what is there.
+fn written_value(case: &Case, op: &Op) -> Option<Bounds> {
+    let values = Values::new(case, &|_| None);
+    let any = |of: &[Operand], ty: Type| {
+        let bounds = of.iter().map(|o| values.of(*o, ty));
+        bounds.reduce(Bounds::or)
+    };
+    let change = |op: AtomicOp, of: &[Operand], ty: Type| {
+        let with = any(of, ty)?;
+        match op {
+            AtomicOp::Exch | AtomicOp::Cas => Some(with),
+            AtomicOp::And | AtomicOp::Min => None,
+            AtomicOp::Add | AtomicOp::Or | AtomicOp::Xor | AtomicOp::Max
+                if with == Bounds::ZERO =>
+            {
+                None
+            }
+            _ => Some(Bounds::ANY),
+        }
+    };
+    match op {
+        Op::StrongLoad(_) => None,
+        Op::Store(o) => any(&o.src, o.ty),
+        Op::StrongStore(o) => any(&[o.src], o.ty),
+        Op::Reduce(o) => change(o.op, &o.values, o.ty),
+        Op::Atomic(o) => change(o.op, &o.values, o.ty),
+        _ => Some(Bounds::ANY),
+    }
+}
