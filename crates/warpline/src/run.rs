@@ -237,7 +237,11 @@ pub fn run_and_keep(
     let outcome = Outcome {
         family: work.family(),
         problem: work.problem(),
-        config: work.config(),
+        config: match &prepared.fallback {
+            Some(fallback) => fallback.config.clone(),
+            None => work.config(),
+        },
+        fallback: prepared.fallback.clone(),
         seed: options.seed,
         outputs: compared,
         same_bits: done.same_bits,

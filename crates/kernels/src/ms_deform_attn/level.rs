@@ -103,13 +103,16 @@ impl Level {
         let more = [height, width].map(|side| side.gt(1));
         let second = more.map(|more| select(more, 1.0f32, 0.0f32));
         let last = stored.map(|side| number(side.max(2) - 2));
+        // Products and not choices: a choice by what a launch decides has two
+        // outcomes, and addresses in shared memory follow from both sides of every level.
+        let [has_row, has_column] = stored.map(|side| side.min(2) >> 1);
         Self {
             sides: extent.sides.map(number),
             last,
             second: (layout == Layout::Standard).then_some(second),
             stride: number(width),
             first: start - INTEGER_BITS,
-            steps: [select(more[0], width, 0u32), select(more[1], 1u32, 0u32)],
+            steps: [has_row * width, has_column],
             layout,
         }
     }

@@ -305,10 +305,23 @@ impl Config {
         }
         let beside = self.all_threads() - self.warps() * 32;
         let most_block = (MOST_THREADS - beside) / threads;
-        let whole = self.computing().is_multiple_of(32) || self.computing() < 32;
-        if block == 0 || block > most_block || !whole {
+        if block == 0 || block > most_block {
             return refuse(format!(
-                "a CTA works on 1 to {most_block} rows of {threads} threads at once, in whole warps, not on {block}"
+                "a CTA works on 1 to {most_block} rows of {threads} threads at once, not on {block}"
+            ));
+        }
+        if form == Form::TwoSweeps && block > 1 {
+            return refuse(format!(
+                "--block {block}: form two-sweeps works on 1 row at a time\n\
+                 help: use --block 1, or --form direct for several rows that threads hold"
+            ));
+        }
+        if !self.computing().is_multiple_of(32) {
+            return refuse(format!(
+                "--block {block} with {threads} threads for each row are {} threads, but a CTA computes in whole warps of 32\n\
+                 help: use --block {} or a multiple of it",
+                self.computing(),
+                32 / threads
             ));
         }
         match (form, choice.stages) {

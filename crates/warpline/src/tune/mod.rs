@@ -38,6 +38,7 @@ pub use entry::{Entry, Ranked};
 pub use key::Key;
 pub use lookup::choose;
 pub(crate) use lookup::first_good;
+pub(crate) use notices::say;
 pub(crate) use memory::Memory;
 pub use model::{Modelled, Ranking, rank};
 pub use notices::notices;

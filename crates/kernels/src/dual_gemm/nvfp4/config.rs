@@ -435,6 +435,16 @@ pub(crate) fn config(p: &Problem, choice: &Choice, target: &Target) -> Result<Co
     })
 }
 
+/// The config of the baseline schedule: one loader, and two consumers that
+/// decode weights and have outputs of their own.
+pub(crate) fn baseline(
+    p: &Problem,
+    choice: &Choice,
+    target: &Target,
+) -> Result<Config, FamilyError> {
+    complete(p, &Choice::default(), choice, target)
+}
+
 /// The configs worth a measurement, best guess first.
 pub(crate) fn candidates(p: &Problem, target: &Target) -> Vec<Config> {
     let mut all = space(p, &Choice::default(), target).unwrap_or_default();
