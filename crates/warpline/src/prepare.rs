@@ -135,6 +135,13 @@ impl Prepared {
         })
     }
 
+    /// The config of the kernels: that of the work they were prepared for, or
+    /// of its baseline.
+    pub fn config(&self, of: &dyn AnyWork) -> serde_json::Value {
+        let fallback = self.fallback.as_ref();
+        fallback.map_or_else(|| of.config(), |fallback| fallback.config.clone())
+    }
+
     /// Brings every kernel of the plan onto a GPU: from this process, from
     /// disk, or compiled by the driver.
     ///

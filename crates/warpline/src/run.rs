@@ -237,10 +237,7 @@ pub fn run_and_keep(
     let outcome = Outcome {
         family: work.family(),
         problem: work.problem(),
-        config: match &prepared.fallback {
-            Some(fallback) => fallback.config.clone(),
-            None => work.config(),
-        },
+        config: prepared.config(work),
         fallback: prepared.fallback.clone(),
         seed: options.seed,
         outputs: compared,

@@ -412,6 +412,41 @@ mod tests {
     }
 
     #[test]
+    fn rows_at_once_fill_whole_warps_and_sweeps_take_one() {
+        let told = |cols: u64, form: Form, threads: u32, block: u32| {
+            let shape = Shape {
+                rows: 5,
+                cols,
+                dtype: Float::F32,
+                x_stride: cols,
+                y_stride: cols,
+            };
+            let choice = Choice {
+                form: Some(form),
+                threads: Some(threads),
+                block: Some(block),
+                ..Choice::default()
+            };
+            let config = Config::new(&shape, 0, &choice, &Target::SM_90A);
+            config.map_or_else(|e| e.to_string(), |c| format!("{} threads", c.computing()))
+        };
+        for form in [Form::Direct, Form::DoubleBuffer, Form::Specialized] {
+            assert_eq!(
+                told(16, form, 4, 4),
+                "--block 4 with 4 threads for each row are 16 threads, but a CTA computes in whole warps of 32\n\
+                 help: use --block 8 or a multiple of it"
+            );
+            assert_eq!(told(16, form, 4, 8), "32 threads");
+        }
+        let four = told(20_092, Form::TwoSweeps, 128, 4);
+        assert!(
+            four.starts_with("--block 4: form two-sweeps works on 1 row at a time\nhelp: "),
+            "{four}"
+        );
+        assert_eq!(told(20_092, Form::TwoSweeps, 128, 1), "128 threads");
+    }
+
+    #[test]
     fn absurd_numbers_are_refused_by_a_sentence() {
         for n in [0, 1025, u32::MAX] {
             let forms = [Form::Direct, Form::Specialized, Form::ThreeRoles];

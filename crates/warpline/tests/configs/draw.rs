@@ -22,9 +22,41 @@ const LONG: [u64; 10] = [
     512, 1000, 1024, 4096, 4104, 5000, 8192, 20_092, 65_536, 131_072,
 ];
 /// What a count of a config may be.
-const COUNTS: [u64; 31] = [
-    0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 6, 7, 8, 12, 15, 16, 20, 24, 30, 31, 32, 33, 48, 64, 96, 128,
-    160, 192, 256, 512, 1024,
+const COUNTS: [u64; 34] = [
+    0,
+    1,
+    1,
+    2,
+    2,
+    3,
+    3,
+    4,
+    4,
+    5,
+    6,
+    7,
+    8,
+    12,
+    15,
+    16,
+    20,
+    24,
+    30,
+    31,
+    32,
+    33,
+    48,
+    64,
+    96,
+    128,
+    160,
+    192,
+    256,
+    512,
+    1024,
+    4096,
+    65_536,
+    u32::MAX as u64,
 ];
 
 /// How large a problem is.
@@ -154,10 +186,7 @@ pub(crate) fn parse(
     family: &dyn AnyFamily,
     flags: &[String],
 ) -> Result<Box<dyn AnyWork>, FamilyError> {
-    let command = family.flags(
-        clap::Command::new("none").no_binary_name(true),
-        Place::Cpu,
-    );
+    let command = family.flags(clap::Command::new("none").no_binary_name(true), Place::Cpu);
     match command.try_get_matches_from(flags) {
         Ok(m) => family.parse(&m, Place::Cpu, &TARGET),
         // What clap does not take is not drawn but for problems.
@@ -169,9 +198,8 @@ pub(crate) fn parse(
 pub(crate) fn problem(draw: &mut Draw, family: &dyn AnyFamily, size: Size) -> Vec<String> {
     loop {
         let flags = draw.problem(family, size);
-        let small = |work: &dyn AnyWork| {
-            simulation_seconds(&work.cost(), Timing::Random, 1) < SECONDS
-        };
+        let small =
+            |work: &dyn AnyWork| simulation_seconds(&work.cost(), Timing::Random, 1) < SECONDS;
         match parse(family, &flags) {
             Err(FamilyError::Problem(_)) => {}
             Ok(work) if size == Size::Small && !small(work.as_ref()) => {}

@@ -35,5 +35,8 @@ fn every_config_is_proved_and_right_or_rejected_by_a_sentence() {
     });
     // Both happen often, or nothing was tested.
     let [taken, rejected] = [taken, rejected].map(AtomicU64::into_inner);
-    assert!(4 * taken > rejected && 8 * rejected > taken, "{taken} taken, {rejected} rejected");
+    assert!(
+        4 * taken > rejected && 8 * rejected > taken,
+        "{taken} taken, {rejected} rejected"
+    );
 }

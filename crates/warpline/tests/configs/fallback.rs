@@ -166,14 +166,19 @@ fn the_baseline_takes_the_place_of_a_selected_config_that_is_undecided() {
     let prepared = prepare(&work, &TARGET).unwrap();
     let fallback = prepared.fallback.unwrap();
     assert_eq!(fallback.config["schedule"], "plain");
-    assert_eq!((fallback.selected, fallback.reason), (work.config(), reason));
+    assert_eq!(
+        (fallback.selected, fallback.reason),
+        (work.config(), reason)
+    );
     assert!(prepared.steps.iter().all(|step| step.kernel.is_proved()));
 
     let outcome = run(&work, &Device::cpu(), &RunOptions::default()).unwrap();
     assert!(outcome.passed() && outcome.fallback.is_some());
     assert_eq!(outcome.config["schedule"], "plain");
     let told = tune::notices();
-    let ours = told.iter().filter(|n| n.contains("selected config of ones"));
+    let ours = told
+        .iter()
+        .filter(|n| n.contains("selected config of ones"));
     assert_eq!(ours.count(), 1, "told once: {told:?}");
 }
 
