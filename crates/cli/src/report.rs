@@ -67,6 +67,11 @@ pub(crate) fn made(outcome: &Outcome) -> String {
         .map(|(stage, took)| format!("{stage} {}", words::seconds(took.as_secs_f64())))
         .collect();
     let mut rows = vec![("stages", stages.join(", "))];
+    if let Some(fallback) = &outcome.fallback {
+        let selected = words::settings(&fallback.selected);
+        let text = format!("the selected config is undecided: {selected}");
+        rows.push(("baseline", text));
+    }
     rows.extend(outcome.kernels.iter().map(|k| ("kernel", kernel(k))));
     fields("made", &rows)
 }

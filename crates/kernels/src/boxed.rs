@@ -39,6 +39,9 @@ impl AnyWork for Box<dyn AnyWork> {
     fn reduced(&self) -> Option<Box<dyn AnyWork>> {
         self.as_ref().reduced()
     }
+    fn baseline(&self, target: &Target) -> Option<Box<dyn AnyWork>> {
+        self.as_ref().baseline(target)
+    }
     fn tunable(&self) -> Option<&dyn Tunable> {
         self.as_ref().tunable()
     }

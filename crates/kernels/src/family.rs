@@ -68,6 +68,18 @@ pub trait Family: Send + Sync + 'static {
         choice: &Self::Choice,
         target: &Target,
     ) -> Result<Self::Config, FamilyError>;
+    /// The config of the family's baseline schedule, with the caller's choices
+    /// in it. The checker proves it for every problem of the family, so a call
+    /// takes it where the selected config is undecided.
+    ///
+    /// By default the selected config: a family of one schedule has no other.
+    fn baseline(
+        problem: &Self::Problem,
+        choice: &Self::Choice,
+        target: &Target,
+    ) -> Result<Self::Config, FamilyError> {
+        Self::config(problem, choice, target)
+    }
     /// Legal configs, best guess first, at most 48.
     fn candidates(problem: &Self::Problem, target: &Target) -> Vec<Self::Config>;
     /// The kernels that solve the problem.
@@ -259,6 +271,11 @@ pub trait AnyWork: Send + Sync {
     fn reduced(&self) -> Option<Box<dyn AnyWork>> {
         None
     }
+    /// The same problem with the family's [baseline](Family::baseline); none
+    /// where this config is the baseline, or the caller's choices exclude it.
+    fn baseline(&self, _: &Target) -> Option<Box<dyn AnyWork>> {
+        None
+    }
     /// What a tuner needs to know of it; none of work that is not a family's.
     fn tunable(&self) -> Option<&dyn Tunable> {
         None
@@ -342,6 +359,12 @@ impl<F: Family> AnyWork for Work<F> {
             config: self.config.clone(),
         };
         Some(Box::new(small))
+    }
+    fn baseline(&self, target: &Target) -> Option<Box<dyn AnyWork>> {
+        let config = F::baseline(&self.problem, &self.choice, target).ok()?;
+        let differs = config != self.config;
+        (differs && agrees(&json(&config), &json(&self.choice)))
+            .then(|| Box::new(self.with(config)) as Box<dyn AnyWork>)
     }
     fn tunable(&self) -> Option<&dyn Tunable> {
         Some(self)

@@ -61,6 +61,14 @@ impl<W: AnyWork> AnyWork for Given<W> {
     fn plan(&self, target: &Target) -> Result<Plan, FamilyError> {
         self.work.plan(target)
     }
+    fn baseline(&self, target: &Target) -> Option<Box<dyn AnyWork>> {
+        let work = self.work.baseline(target)?;
+        Some(Box::new(Given {
+            work,
+            inputs: self.inputs.clone(),
+            answer: self.answer.clone(),
+        }))
+    }
     fn cost(&self) -> Cost {
         self.work.cost()
     }

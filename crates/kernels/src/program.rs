@@ -20,7 +20,8 @@ pub struct Program(Arc<Inner>);
 
 struct Inner {
     kernel: Kernel,
-    proofs: Mutex<Vec<(Target, Proof)>>,
+    /// By target. What was not proved is kept too: to find it out may take long.
+    verdicts: Mutex<Vec<(Target, Result<Proof, Refusals>)>>,
 }
 
 /// A kernel that the checker let pass, and the hash of its code.
@@ -67,19 +68,18 @@ impl Program {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// The kernel, let pass by the checker for a target.
+    /// The kernel, proved by the checker for a target; it is asked once.
     pub fn proof(&self, target: &Target) -> Result<Proof, Refusals> {
-        let mut proofs = held(&self.0.proofs);
-        if let Some((_, proof)) = proofs.iter().find(|(t, _)| t == target) {
-            return Ok(proof.clone());
+        let mut verdicts = held(&self.0.verdicts);
+        if let Some((_, verdict)) = verdicts.iter().find(|(t, _)| t == target) {
+            return verdict.clone();
         }
-        let checked = check(self.0.kernel.clone(), target)?;
-        let proof = Proof {
+        let verdict = check(self.0.kernel.clone(), target).map(|checked| Proof {
             hash: checked.code_hash().into(),
             kernel: Arc::new(checked),
-        };
-        proofs.push((*target, proof.clone()));
-        Ok(proof)
+        });
+        verdicts.push((*target, verdict.clone()));
+        verdict
     }
 }
 
@@ -87,7 +87,7 @@ impl From<Kernel> for Program {
     fn from(kernel: Kernel) -> Self {
         Self(Arc::new(Inner {
             kernel,
-            proofs: Mutex::default(),
+            verdicts: Mutex::default(),
         }))
     }
 }
@@ -108,4 +108,32 @@ impl fmt::Debug for Program {
 /// A lock whose holder never leaves it half done, so a panic spoils nothing.
 fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     lock.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use warpline_ir::build::elect;
+
+    #[test]
+    fn the_checker_is_asked_once_whatever_it_says() {
+        let program = |arrives: bool| -> Program {
+            let kernel = Kernel::build("one", |k| {
+                let bar = k.barrier("bar", 1).count(1).at(0u32);
+                k.role("all").body(|| {
+                    if arrives {
+                        elect(|| bar.arrive());
+                    }
+                    bar.wait(0u32);
+                });
+            });
+            kernel.unwrap().into()
+        };
+        for (program, proved) in [(program(true), true), (program(false), false)] {
+            let [one, two] = [0, 1].map(|_| program.proof(&Target::SM_90A));
+            assert_eq!(one.is_ok(), proved);
+            assert_eq!(one.err(), two.err());
+            assert_eq!(held(&program.0.verdicts).len(), 1);
+        }
+    }
 }

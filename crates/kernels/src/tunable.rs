@@ -109,7 +109,7 @@ impl<F: Family> Tunable for Work<F> {
 
 impl<F: Family> Work<F> {
     /// The same problem with another config.
-    fn with(&self, config: F::Config) -> Self {
+    pub(crate) fn with(&self, config: F::Config) -> Self {
         Self {
             problem: self.problem.clone(),
             choice: self.choice.clone(),

@@ -235,6 +235,16 @@ impl Family for VectorAdd {
         Ok(config)
     }
 
+    fn baseline(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
+        // Nothing synchronizes.
+        let form = choice.form.or(Some(Form::GridStride));
+        let choice = Choice {
+            form,
+            ..choice.clone()
+        };
+        Self::config(p, &choice, target)
+    }
+
     fn candidates(p: &Problem, target: &Target) -> Vec<Config> {
         let mut all: Vec<Config> = Self::config(p, &Choice::default(), target)
             .into_iter()

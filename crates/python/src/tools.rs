@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::json;
 use warpline::bench::sensors::{self as gpu, Sensors};
-use warpline::{Device, Prepared, prepare};
+use warpline::{Device, Prepared, prepare_exactly};
 use warpline_ir::Kernel;
 use warpline_kernels::{AnyFamily, AnyWork, Place, registry};
 
@@ -89,7 +89,7 @@ fn prepared(
         .parse(&matches, Place::Cpu, &target)
         .map_err(|e| exception(py, &e.into()))?;
     let prepared = py
-        .detach(|| prepare(work.as_ref(), &target))
+        .detach(|| prepare_exactly(work.as_ref(), &target))
         .map_err(|e| exception(py, &e))?;
     Ok((work, prepared))
 }

@@ -59,7 +59,7 @@ pub use device::{Device, DeviceInfo, devices};
 pub use error::Error;
 pub use gpu::{BuildTimes, Flush, Launches, LoadOptions, Origin, Ready};
 pub use outcome::{KernelRun, Outcome, Times};
-pub use prepare::{Prepared, PreparedStep, prepare};
+pub use prepare::{Fallback, Prepared, PreparedStep, prepare, prepare_exactly};
 pub use run::{Build, Phase, Progress, RunOptions, Tensors, run, run_and_keep, watch};
 pub use tune::{TuneOptions, Tuned, tune};
 pub use warpline_cpu::Timing;

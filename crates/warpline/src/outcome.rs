@@ -3,7 +3,7 @@
 use crate::compare::Comparison;
 use crate::device::DeviceInfo;
 use crate::gpu::{BuildTimes, Origin};
-use crate::prepare::PreparedStep;
+use crate::prepare::{Fallback, PreparedStep};
 use serde::Serialize;
 use serde_json::Value;
 use warpline_cpu::Stats;
@@ -21,6 +21,8 @@ pub struct Outcome {
     pub problem: Value,
     /// How it was solved.
     pub config: Value,
+    /// The baseline that took the place of the selected config, where that is undecided.
+    pub fallback: Option<Fallback>,
     /// The seed of the inputs.
     pub seed: u64,
     /// The outputs against the reference.

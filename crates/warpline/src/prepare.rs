@@ -3,6 +3,8 @@
 use crate::device::Device;
 use crate::error::Error;
 use crate::gpu::{BuildTimes, LoadOptions, Ready};
+use crate::tune;
+use serde::Serialize;
 use std::sync::Arc;
 use std::time::Instant;
 use warpline_check::{Checked, Refusal, Refusals, rules};
@@ -20,6 +22,20 @@ pub struct Prepared {
     pub workspace: u64,
     /// How long it took to build and to check them.
     pub times: BuildTimes,
+    /// The baseline that took the place of the selected config, where that is undecided.
+    pub fallback: Option<Fallback>,
+}
+
+/// A baseline config in the place of a selected one that is undecided.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[non_exhaustive]
+pub struct Fallback {
+    /// The baseline config.
+    pub config: serde_json::Value,
+    /// The config that was selected.
+    pub selected: serde_json::Value,
+    /// Why the checker proves nothing of the selected config.
+    pub reason: String,
 }
 
 /// One kernel of a plan, checked.
@@ -120,6 +136,7 @@ impl Prepared {
                 check: start.elapsed(),
                 ..BuildTimes::default()
             },
+            fallback: None,
         })
     }
 
@@ -130,6 +147,13 @@ impl Prepared {
             checked.map_err(|fault| step.rejected(fault))?;
         }
         Ok(())
+    }
+
+    /// The config of the kernels: that of the work they were prepared for, or
+    /// of its baseline.
+    pub fn config(&self, of: &dyn AnyWork) -> serde_json::Value {
+        let fallback = self.fallback.as_ref();
+        fallback.map_or_else(|| of.config(), |fallback| fallback.config.clone())
     }
 
     /// Brings every kernel of the plan onto a GPU: from this process, from
@@ -233,7 +257,10 @@ fn refused(kernel: &Kernel, refusals: Vec<Refusal>) -> Result<(), Refusals> {
     })
 }
 
-/// Plans the work and checks every kernel of the plan for the target.
+/// Plans the work and checks every kernel of the plan for the target. Where
+/// the checker decides nothing of the selected config, the family's
+/// [baseline](warpline_kernels::Family::baseline) takes its place, with a
+/// [notice](crate::tune::notices()).
 ///
 /// ```
 /// use warpline::kernels::{Place, registry};
@@ -249,6 +276,34 @@ fn refused(kernel: &Kernel, refusals: Vec<Refusal>) -> Result<(), Refusals> {
 /// # }
 /// ```
 pub fn prepare(work: &dyn AnyWork, target: &Target) -> Result<Prepared, Error> {
+    let undecided = match prepare_exactly(work, target) {
+        Err(Error::Refused(all)) if all.refusals.iter().all(|r| r.undecided) => all,
+        other => return other,
+    };
+    let Some(baseline) = work.baseline(target) else {
+        return Err(undecided.into());
+    };
+    // A baseline has no baseline of its own: nothing is tried a third time.
+    let Ok(mut prepared) = prepare_exactly(baseline.as_ref(), target) else {
+        return Err(undecided.into());
+    };
+    let fallback = Fallback {
+        config: baseline.config(),
+        selected: work.config(),
+        reason: undecided.to_string(),
+    };
+    tune::say(format!(
+        "the selected config of {} is undecided, and the baseline {} takes its place: {}",
+        work.family(),
+        fallback.config,
+        fallback.reason
+    ));
+    prepared.fallback = Some(fallback);
+    Ok(prepared)
+}
+
+/// As [`prepare()`], with the config that the work has and no other.
+pub fn prepare_exactly(work: &dyn AnyWork, target: &Target) -> Result<Prepared, Error> {
     let start = Instant::now();
     let plan = work.plan(target)?;
     let build = start.elapsed();

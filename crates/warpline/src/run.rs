@@ -252,7 +252,8 @@ pub fn run_and_keep(
     let outcome = Outcome {
         family: work.family(),
         problem: work.problem(),
-        config: work.config(),
+        config: prepared.config(work),
+        fallback: prepared.fallback.clone(),
         seed: options.seed,
         outputs: compared,
         same_bits: done.same_bits,

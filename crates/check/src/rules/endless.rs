@@ -156,7 +156,7 @@ fn written(case: &Case, r: RegId) -> Option<usize> {
 fn param(case: &Case, r: RegId, depth: u32) -> Option<ParamId> {
     let op = &case.ops[written(case, r).filter(|_| depth < 8)?];
     match op.op {
-        Op::ReadParam(o) => Some(o.param).filter(|p| case.kernel.param(*p).least == 0),
+        Op::ReadParam(o) => Some(o.param).filter(|p| case.kernel.param(*p).bounds.least <= 0),
         _ => (op.facts.named_reads()).find_map(|r| param(case, r, depth + 1)),
     }
 }

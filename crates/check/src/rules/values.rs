@@ -315,7 +315,9 @@ impl<'a, 'k> Values<'a, 'k> {
             Op::Max(o) if is_unsigned(o.ty) => of(o.a, o.ty).max(of(o.b, o.ty)),
             Op::ReadParam(o) => match &self.case.kernel.param(o.param).kind {
                 ParamKind::Scalar(ty) if is_unsigned(*ty) => {
-                    Bounds::between(self.case.kernel.param(o.param).least, any.most)
+                    let declared = &self.case.kernel.param(o.param).bounds;
+                    let inside = |x: i128| x.clamp(0, any.most.into()) as u64;
+                    Bounds::between(inside(declared.least), inside(declared.most))
                 }
                 _ => any,
             },

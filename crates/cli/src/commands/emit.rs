@@ -18,10 +18,9 @@ pub(crate) fn emit(family: &dyn AnyFamily, matches: &ArgMatches) -> Result<Answe
         .map_err(|e| Failure::input("bad-usage", e.to_string()))?;
     let target = Target::SM_90A;
     let work = family.parse(matches, Place::Gpu, &target)?;
-    let steps = prepare(work.as_ref(), &target)?.steps;
+    let prepared = prepare(work.as_ref(), &target)?;
     let assembler = args.resources.then(Assembler::find).transpose()?;
-    let mut kernels = steps
-        .iter()
+    let mut kernels = (prepared.steps.iter())
         .map(|step| Emitted::new(step, &args, assembler.as_ref(), &target))
         .collect::<Result<Vec<_>, _>>()?;
 
@@ -46,7 +45,7 @@ pub(crate) fn emit(family: &dyn AnyFamily, matches: &ArgMatches) -> Result<Answe
     Ok(Answer::new("emit", text)
         .field("family", work.family())
         .field("problem", work.problem())
-        .field("config", work.config())
+        .field("config", prepared.config(work.as_ref()))
         .field("target", target.name)
         .field("kernels", kernels)
         .failing(failure))

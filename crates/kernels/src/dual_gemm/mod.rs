@@ -79,6 +79,13 @@ impl Family for DualGemm {
         }
     }
 
+    fn baseline(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
+        match p.product() {
+            Some(product) => Gemm::baseline(&product, choice, target),
+            None => nvfp4::baseline(p, choice, target),
+        }
+    }
+
     fn candidates(p: &Problem, target: &Target) -> Vec<Config> {
         match p.product() {
             Some(product) => Gemm::candidates(&product, target),

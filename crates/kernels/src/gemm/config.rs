@@ -3,6 +3,7 @@
 use super::problem::{Class, Layout, Problem, Sums, is_default};
 use super::walk::MOST_TILES;
 use crate::error::FamilyError;
+use crate::roles::{self, Budget};
 use crate::weights::Weights;
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
@@ -643,27 +644,30 @@ impl Config {
             let idle = self.warpgroups() - self.consumers;
             // 504 or 512 in all, in units of 8 for each warpgroup.
             let pool = entry * self.warpgroups();
-            let give = |load: u32| (pool - idle * load) / self.consumers / 8 * 8;
+            let give = |load: u32| {
+                let left = pool.saturating_sub(idle.saturating_mul(load));
+                left / self.consumers / 8 * 8
+            };
             let load = asked_load.unwrap_or(match (self.consumers, sums) {
                 (3, _) => 32,
                 (_, ..=192) if self.form != Form::Storer => 40,
                 _ => 24,
             });
             let math = asked_math.unwrap_or(give(load).min(240));
-            let whole = |n: u32| n.is_multiple_of(8) && (24..=240).contains(&n);
-            if !whole(load) || !whole(math) {
-                return refuse(format!(
-                    "a role has 24 to 240 registers per thread in steps of 8, not {load} and {math}"
-                ));
-            }
-            let asked = idle * load + self.consumers * math;
-            if asked > pool {
-                return refuse(format!(
-                    "{threads} threads have {pool} registers per 128 of them in all; {load} for loading and \
-                     {math} for computing take {asked}, {} too many",
-                    asked - pool
-                ));
-            }
+            roles::check_registers(&[
+                Budget {
+                    role: "loading",
+                    warpgroups: idle,
+                    registers: load,
+                    option: "--load-registers",
+                },
+                Budget {
+                    role: "computing",
+                    warpgroups: self.consumers,
+                    registers: math,
+                    option: "--math-registers",
+                },
+            ])?;
             (self.load_registers, self.math_registers) = (load, math);
         } else if asked_load.or(asked_math).is_some() {
             return refuse(format!(

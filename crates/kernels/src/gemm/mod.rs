@@ -181,6 +181,11 @@ impl<K: Kind> Family for Product<K> {
         model::choose(p, choice, target)
     }
 
+    fn baseline(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
+        // One loader, one ring, consumers that share each tile of 128 x 128.
+        Config::new(p, &Choice::default(), choice, target)
+    }
+
     fn candidates(p: &Problem, target: &Target) -> Vec<Config> {
         model::ranked(p, target)
     }

@@ -103,17 +103,20 @@ impl Level {
     pub(super) fn new(extent: &Extent, layout: Layout, start: Reg<u32>) -> Self {
         let number = |x: Reg<u32>| x.cast::<f32>();
         let stored = extent.stored(layout);
-        let [height, width] = stored;
-        let more = [height, width].map(|side| side.gt(1));
-        let second = more.map(|more| select(more, 1.0f32, 0.0f32));
+        let width = stored[1];
+        // Arithmetic, and neither a select nor a difference: of those that a
+        // launch decides the checker follows both outcomes, level by level,
+        // where an address in shared memory follows from them.
+        let [has_row, has_column] = stored.map(|side| side.min(2) >> 1);
+        let second = [has_row, has_column].map(number);
         let last = stored.map(|side| number(side.max(2) - 2));
         Self {
             sides: extent.sides.map(number),
             last,
             second: (layout == Layout::Standard).then_some(second),
             stride: number(width),
-            first: start - INTEGER_BITS,
-            steps: [select(more[0], width, 0u32), select(more[1], 1u32, 0u32)],
+            first: start.mad(1u32, INTEGER_BITS.wrapping_neg()),
+            steps: [has_row * width, has_column],
             layout,
         }
     }

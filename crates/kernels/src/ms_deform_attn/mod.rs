@@ -96,6 +96,16 @@ impl Family for MsDeformAttn {
         Config::new(p, choice, target)
     }
 
+    fn baseline(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
+        // No level is kept in shared memory, so that nothing synchronizes.
+        let choice = Choice {
+            form: choice.form.or(Some(Form::Plain)),
+            held: choice.held.or(Some(0)),
+            ..choice.clone()
+        };
+        Config::new(p, &choice, target)
+    }
+
     fn candidates(p: &Problem, target: &Target) -> Vec<Config> {
         let mut all: Vec<Config> = Vec::new();
         let mut add = |choice: Choice| {

@@ -305,10 +305,23 @@ impl Config {
         }
         let beside = self.all_threads() - self.warps() * 32;
         let most_block = (MOST_THREADS - beside) / threads;
-        let whole = self.computing().is_multiple_of(32) || self.computing() < 32;
-        if block == 0 || block > most_block || !whole {
+        if block == 0 || block > most_block {
             return refuse(format!(
-                "a CTA works on 1 to {most_block} rows of {threads} threads at once, in whole warps, not on {block}"
+                "a CTA works on 1 to {most_block} rows of {threads} threads at once, not on {block}"
+            ));
+        }
+        if form == Form::TwoSweeps && block > 1 {
+            return refuse(format!(
+                "--block {block}: form two-sweeps works on 1 row at a time\n\
+                 help: use --block 1, or --form direct for several rows that threads hold"
+            ));
+        }
+        if !self.computing().is_multiple_of(32) {
+            return refuse(format!(
+                "--block {block} with {threads} threads for each row are {} threads, but a CTA computes in whole warps of 32\n\
+                 help: use --block {} or a multiple of it",
+                self.computing(),
+                32 / threads
             ));
         }
         match (form, choice.stages) {
@@ -396,6 +409,41 @@ mod tests {
                 Err(e) => assert!(e.contains("not 16 threads"), "{e}"),
             }
         }
+    }
+
+    #[test]
+    fn rows_at_once_fill_whole_warps_and_sweeps_take_one() {
+        let told = |cols: u64, form: Form, threads: u32, block: u32| {
+            let shape = Shape {
+                rows: 5,
+                cols,
+                dtype: Float::F32,
+                x_stride: cols,
+                y_stride: cols,
+            };
+            let choice = Choice {
+                form: Some(form),
+                threads: Some(threads),
+                block: Some(block),
+                ..Choice::default()
+            };
+            let config = Config::new(&shape, 0, &choice, &Target::SM_90A);
+            config.map_or_else(|e| e.to_string(), |c| format!("{} threads", c.computing()))
+        };
+        for form in [Form::Direct, Form::DoubleBuffer, Form::Specialized] {
+            assert_eq!(
+                told(16, form, 4, 4),
+                "--block 4 with 4 threads for each row are 16 threads, but a CTA computes in whole warps of 32\n\
+                 help: use --block 8 or a multiple of it"
+            );
+            assert_eq!(told(16, form, 4, 8), "32 threads");
+        }
+        let four = told(20_092, Form::TwoSweeps, 128, 4);
+        assert!(
+            four.starts_with("--block 4: form two-sweeps works on 1 row at a time\nhelp: "),
+            "{four}"
+        );
+        assert_eq!(told(20_092, Form::TwoSweeps, 128, 1), "128 threads");
     }
 
     #[test]

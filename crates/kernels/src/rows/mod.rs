@@ -89,6 +89,19 @@ impl<K: RowOp> Family for Rows<K> {
         }
     }
 
+    fn baseline(
+        p: &Self::Problem,
+        choice: &Choice,
+        target: &Target,
+    ) -> Result<Config, FamilyError> {
+        // Rows of any length, by single CTAs: no ring, no queue, no cluster.
+        let choice = Choice {
+            form: choice.form.or(Some(Form::TwoSweeps)),
+            ..choice.clone()
+        };
+        Self::config(p, &choice, target)
+    }
+
     fn plan(p: &Self::Problem, c: &Config, _: &Target) -> Result<Plan, FamilyError> {
         let shape = p.shape()?;
         let compiled_in = Config { ctas: 0, ..*c };

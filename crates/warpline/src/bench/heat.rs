@@ -13,7 +13,7 @@ use super::{BenchOptions, LEAST_ROUNDS};
 use crate::device::Device;
 use crate::error::Error;
 use crate::gpu::Ready;
-use crate::prepare::prepare;
+use crate::prepare::prepare_exactly;
 use std::time::{Duration, Instant};
 use warpline_kernels::AnyWork;
 use warpline_kernels::numbers::Random;
@@ -159,7 +159,7 @@ impl<'a> Track<'a> {
 
     /// The kernels of work on the device, and the workspace they need.
     fn load(&self, work: &dyn AnyWork) -> Result<(Ready, u64), Error> {
-        let prepared = prepare(work, &self.device.target())?;
+        let prepared = prepare_exactly(work, &self.device.target())?;
         Ok((prepared.load(self.device)?, prepared.workspace))
     }
 

@@ -161,6 +161,7 @@ impl<'a> Watch<'a> {
             steps: vec![PreparedStep::unproved(step, "a watchdog build")],
             workspace: 0,
             times: BuildTimes::default(),
+            fallback: None,
         };
         let ready = prepared.load_with(self.device, &self.options)?;
         self.build.print += ready.times().print;

@@ -83,6 +83,7 @@ fn plan(call: &Call, device: &Device, stream: &Stream) -> Result<Plan, Error> {
             op = call.op.signature.name,
             problem = %work.problem(),
             config = %work.config(),
+            baseline = prepared.fallback.is_some(),
             jits = ready.jits(),
             "planned a call"
         );

@@ -3,7 +3,7 @@
 use crate::device::Device;
 use crate::error::Error;
 use crate::gpu::Ready;
-use crate::prepare::prepare;
+use crate::prepare::prepare_exactly;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use warpline_kernels::AnyWork;
@@ -58,7 +58,7 @@ pub(super) fn on_all_cores<I: Sync, T: Send>(
 }
 
 fn one(work: &dyn AnyWork, device: &Device) -> Result<Built, Error> {
-    let prepared = prepare(work, &device.target())?;
+    let prepared = prepare_exactly(work, &device.target())?;
     Ok(Built {
         ready: prepared.load(device)?,
         workspace: prepared.workspace,

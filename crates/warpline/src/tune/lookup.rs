@@ -6,7 +6,7 @@ use super::memory::Known;
 use super::notices;
 use crate::device::Device;
 use crate::error::Error;
-use crate::prepare::prepare;
+use crate::prepare::{prepare, prepare_exactly};
 use std::sync::Arc;
 use warpline_kernels::AnyWork;
 
@@ -77,7 +77,7 @@ fn fitted(
     let target = device.target();
     let other = tunable.with_config(&ranked.config, &target)?;
     if known.sound[i].get().is_none() {
-        let sound = hashes(&prepare(other.as_ref(), &target)?) == ranked.programs;
+        let sound = hashes(&prepare_exactly(other.as_ref(), &target)?) == ranked.programs;
         if !sound {
             notices::say(format!(
                 "a tuned config of {} is stale and passed over, as this build makes another \

@@ -41,6 +41,7 @@ pub(crate) use lookup::first_good;
 pub(crate) use memory::Memory;
 pub use model::{Modelled, Ranking, rank};
 pub use notices::notices;
+pub(crate) use notices::say;
 pub use race::Fate;
 pub use report::{Candidate, Tuned};
 pub use store::{Imported, Listed, Store};

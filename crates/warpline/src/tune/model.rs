@@ -3,7 +3,7 @@
 use super::build::on_all_cores;
 use super::{TuneOptions, not_a_family};
 use crate::error::Error;
-use crate::prepare::prepare;
+use crate::prepare::prepare_exactly;
 use serde::Serialize;
 use serde_json::Value;
 use warpline_ir::Target;
@@ -87,7 +87,7 @@ pub fn rank(work: &dyn AnyWork, target: &Target, options: &TuneOptions) -> Resul
         config: w.config(),
         chosen: w.config() == own,
         estimate_s: seconds(w, target),
-        refused: prepare(w, target).err().map(|e| e.to_string()),
+        refused: prepare_exactly(w, target).err().map(|e| e.to_string()),
     };
     let mut candidates = on_all_cores(&works, |w| judged(w.as_ref()), &|_| {});
     if modelled {

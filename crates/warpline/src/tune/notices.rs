@@ -11,7 +11,7 @@ static TOLD: Mutex<(Vec<String>, Vec<String>)> = Mutex::new((Vec::new(), Vec::ne
 
 /// Says a sentence, unless it was said before: as an event of `tracing`, and
 /// to who asks next for [`notices`].
-pub(super) fn say(sentence: String) {
+pub(crate) fn say(sentence: String) {
     let mut told = held(&TOLD);
     let (waiting, before) = &mut *told;
     if before.contains(&sentence) {
@@ -26,8 +26,9 @@ pub(super) fn say(sentence: String) {
     }
 }
 
-/// What was said of tuned configs since the last time that anyone asked: files
-/// that were passed over, winners that failed. Each sentence comes once.
+/// What was said of configs since the last time that anyone asked: files that
+/// were passed over, winners that failed, baselines that were taken. Each
+/// sentence comes once.
 pub fn notices() -> Vec<String> {
     std::mem::take(&mut held(&TOLD).0)
 }

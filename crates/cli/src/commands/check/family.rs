@@ -4,10 +4,12 @@ use super::{launch, lint, texts, unproved};
 use crate::answer::Answer;
 use crate::args::LintArgs;
 use crate::errors::Failure;
+use crate::words;
 use clap::{ArgMatches, FromArgMatches};
+use serde_json::Value;
 use warpline_check::{Outcome, Report, examine};
 use warpline_ir::Target;
-use warpline_kernels::{AnyFamily, Place};
+use warpline_kernels::{AnyFamily, AnyWork, Place};
 
 /// Checks the kernels that the arguments ask for.
 pub(crate) fn family(family: &dyn AnyFamily, matches: &ArgMatches) -> Result<Answer, Failure> {
@@ -30,6 +32,13 @@ pub(crate) fn family(family: &dyn AnyFamily, matches: &ArgMatches) -> Result<Ans
         )
         .field("reports", &reports)
         .failing(unproved(&reports));
+    if let Some(fallback) = fallback(work.as_ref(), &reports, &target)? {
+        answer.text += &format!(
+            "\nnote: a call takes the baseline config in its place, which is proved: {}\n",
+            words::settings(&fallback)
+        );
+        answer = answer.field("fallback", fallback);
+    }
     if args.launch && answer.failure.is_none() {
         launch::run(work.as_ref())?;
         answer.text += "\nthe launch: no race in shared or global memory (simulator, late)\n";
@@ -42,4 +51,22 @@ pub(crate) fn family(family: &dyn AnyFamily, matches: &ArgMatches) -> Result<Ans
         answer = answer.field("lints", findings);
     }
     Ok(answer)
+}
+
+/// The proved baseline config that calls take in the place of an undecided one.
+fn fallback(
+    work: &dyn AnyWork,
+    reports: &[Report],
+    target: &Target,
+) -> Result<Option<Value>, Failure> {
+    let is = |outcome| reports.iter().any(|r| r.outcome() == outcome);
+    if is(Outcome::Refused) || !is(Outcome::Undecided) {
+        return Ok(None);
+    }
+    let Some(baseline) = work.baseline(target) else {
+        return Ok(None);
+    };
+    let steps = baseline.plan(target)?.steps;
+    let proved = steps.iter().all(|s| s.kernel.proof(target).is_ok());
+    Ok(proved.then(|| baseline.config()))
 }

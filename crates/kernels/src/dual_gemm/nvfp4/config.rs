@@ -4,6 +4,7 @@ use super::super::problem::Problem;
 use super::{line, scales, warps, widened};
 use crate::error::FamilyError;
 use crate::gemm::{Choice, Cluster, Config, Form, Order};
+use crate::roles::{self, Budget};
 use warpline_ir::Target;
 
 /// Bytes of a slot of A.
@@ -75,6 +76,48 @@ fn most_tokens(c: &Config) -> u32 {
         (false, _, true) => 16,
         (true, 2, _) => 64,
         (true, ..) => 32,
+    }
+}
+
+/// Rejects registers that the roles cannot have, or too few for the sums.
+fn check_registers(c: &Config) -> Result<(), FamilyError> {
+    let budget = |role, warpgroups, registers, option| Budget {
+        role,
+        warpgroups,
+        registers,
+        option,
+    };
+    let mut all = vec![
+        budget("loading", 1, c.load_registers, "--load-registers"),
+        budget(
+            "computing",
+            c.consumers,
+            c.math_registers,
+            "--math-registers",
+        ),
+    ];
+    roles::check_registers(&all)?;
+    if c.form == Form::Dequantiser {
+        let left = 512 - c.load_registers - c.consumers * c.math_registers;
+        if !(64..=240).contains(&left) {
+            return Err(FamilyError::Config(format!(
+                "of 512 registers 64 to 240 are left for dequantizing, not {left}\nhelp: change --math-registers"
+            )));
+        }
+        all.push(budget("dequantizing", 1, left, "--math-registers"));
+        roles::check_registers(&all)?;
+    }
+    // Beside the sums: operands in flight and the next ones, addresses, counters.
+    let needed = c.tile_m / 2 + 64;
+    match c.math_registers < needed {
+        true => Err(FamilyError::Config(format!(
+            "a tile of {} tokens needs {needed} registers per computing thread, and {} are asked for\n\
+             help: use --math-registers {} or a smaller --tile-m",
+            c.tile_m,
+            c.math_registers,
+            needed.next_multiple_of(8)
+        ))),
+        false => Ok(()),
     }
 }
 
@@ -220,17 +263,12 @@ fn complete(
         (false, 2) if c.form == Form::Dequantiser => {
             c.load_registers = asked!(load_registers, 40);
             c.math_registers = asked!(math_registers, 192);
-            let left = 512 - c.load_registers.min(512);
-            if c.math_registers.saturating_mul(2) > left.saturating_sub(64) {
-                return refuse(format!(
-                    "of 512 registers at least 64 are left for the role that dequantises, not {}",
-                    left.saturating_sub(2 * c.math_registers.min(256))
-                ));
-            }
+            check_registers(&c)?;
         }
         (false, 2 | 3) if c.form != Form::Warps => {
             c.load_registers = asked!(load_registers, 40);
             c.math_registers = asked!(math_registers, if consumers == 2 { 232 } else { 152 });
+            check_registers(&c)?;
         }
         _ if choice.load_registers.or(choice.math_registers).is_some() => {
             return refuse(
@@ -433,6 +471,16 @@ pub(crate) fn config(p: &Problem, choice: &Choice, target: &Target) -> Result<Co
     best.ok_or_else(|| {
         FamilyError::Config("no config serves this problem with these choices".into())
     })
+}
+
+/// The config of the baseline schedule: one loader, and two consumers that
+/// decode weights and have outputs of their own.
+pub(crate) fn baseline(
+    p: &Problem,
+    choice: &Choice,
+    target: &Target,
+) -> Result<Config, FamilyError> {
+    complete(p, &Choice::default(), choice, target)
 }
 
 /// The configs worth a measurement, best guess first.

@@ -39,7 +39,7 @@ mod warps;
 mod widen;
 
 pub(super) use call::op;
-pub(super) use config::{candidates, config, estimate, fit};
+pub(super) use config::{baseline, candidates, config, estimate, fit};
 pub(super) use reference::{inputs, reference};
 
 use super::problem::Problem;
