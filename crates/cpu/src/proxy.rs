@@ -1,6 +1,7 @@
 //! Proxy fences: what a warp's lanes did before they ran one.
 
-use crate::clock::{ALL_LANES, Moment, WarpClock};
+use crate::clock::Moment;
+use crate::warp_clock::{ALL_LANES, WarpClock};
 use warpline_ir::Mask;
 
 /// The proxy fences of one warp, numbered from 1 as they ran.
@@ -8,8 +9,10 @@ use warpline_ir::Mask;
 pub(crate) struct ProxyFences {
     /// Fences run so far.
     pub(crate) count: u32,
-    /// By lane: its last fence that orders by itself.
+    /// By lane: its last fence that orders by itself, of the own CTA's shared memory at least.
     whole: [u32; 32],
+    /// By lane: its last one of the shared memory of the cluster.
+    cluster: [u32; 32],
     /// By lane: its last fence that releases.
     released: [u32; 32],
     /// The last fence that acquires.
@@ -33,17 +36,20 @@ fn note(last: &mut [u32; 32], lanes: Mask, number: u32) {
     }
 }
 
-/// Did a lane run a fence after so many? Which of several lanes it was is not known: any of them will do.
-fn since(last: &[u32; 32], lane: u8, count: u32) -> Option<u32> {
-    let last = last.get(lane as usize).or_else(|| last.iter().max());
-    last.copied().filter(|&last| last > count)
+/// Did each of some lanes run a fence after so many? The first of their last ones.
+fn since(last: &[u32; 32], lanes: Mask, count: u32) -> Option<u32> {
+    let of = last.iter().enumerate().filter(|(l, _)| lanes >> l & 1 == 1);
+    of.map(|(_, &last)| last).min().filter(|&last| last > count)
 }
 
 impl ProxyFences {
-    /// Some lanes run a fence that orders by itself.
-    pub(crate) fn whole(&mut self, lanes: Mask) {
+    /// Some lanes run a fence that orders by itself, in the cluster or the own CTA.
+    pub(crate) fn whole(&mut self, lanes: Mask, cluster: bool) {
         self.count += 1;
         note(&mut self.whole, lanes, self.count);
+        if cluster {
+            note(&mut self.cluster, lanes, self.count);
+        }
     }
 
     /// Some lanes run one that releases.
@@ -62,14 +68,16 @@ impl ProxyFences {
         }));
     }
 
-    /// Has a lane run a fence that orders by itself, after so many?
-    pub(crate) fn ordered(&self, lane: u8, count: u32) -> bool {
-        since(&self.whole, lane, count).is_some()
+    /// Has each of some lanes run a fence that orders by itself, after so many?
+    /// One of the own CTA's memory will do if `own` is asked for.
+    pub(crate) fn ordered(&self, lanes: Mask, count: u32, own: bool) -> bool {
+        let last = if own { &self.whole } else { &self.cluster };
+        since(last, lanes, count).is_some()
     }
 
-    /// The lane's last fence that releases, after so many.
-    pub(crate) fn released(&self, lane: u8, count: u32) -> Option<u32> {
-        since(&self.released, lane, count)
+    /// The first of the lanes' last fences that release, after so many.
+    pub(crate) fn released(&self, lanes: Mask, count: u32) -> Option<u32> {
+        since(&self.released, lanes, count)
     }
 
     /// Has a lane run a fence that acquires, knowing of an access that was

@@ -162,6 +162,48 @@ fn a_release_covers_the_shared_memory_of_its_own_cta() {
     }
 }
 
+#[test]
+fn a_proxy_fence_of_the_own_cta_does_not_cover_a_peer() {
+    // Each CTA writes into its peer, or into itself, and stores its own tile by a bulk copy.
+    let kernel = |fence: fn(), to_peer: bool| {
+        build(|k| {
+            k.cluster(2, 1, 1);
+            let x = k.pointer::<u32>("x");
+            let t = k.tile::<u32>("t", 1, 32).plain().declare();
+            k.role("all").body(|| {
+                let to = match to_peer {
+                    true => t.whole().peer(1u32 - cluster_rank()),
+                    false => t.whole(),
+                };
+                to.store(0u32, lane_id(), 1u32);
+                fence();
+                cluster_sync();
+                elect(|| {
+                    bulk_store(t.whole(), x.address(cluster_rank() * 32u32), 128);
+                    bulk_commit();
+                    bulk_wait(0);
+                });
+            });
+        })
+    };
+    let run = |k: &Kernel, options: &Options| Setup::new().output("x", 256).run(k, 2, options);
+    let right: [(fn(), bool); 4] = [
+        (fence_async, false),
+        (fence_async_cluster, false),
+        (fence_async_cluster, true),
+        (fence_async_all, true),
+    ];
+    for options in timings() {
+        for (fence, to_peer) in right {
+            run(&kernel(fence, to_peer), &options).unwrap_or_else(|e| panic!("{e}"));
+        }
+    }
+    for options in strict() {
+        let e = run(&kernel(fence_async, true), &options).unwrap_err();
+        assert_eq!(e.kind, FaultKind::MissingProxyFence, "{e}");
+    }
+}
+
 /// How the halves of a fence are spelled, and where the flag between them is.
 #[derive(Clone, Copy)]
 struct Way {
