@@ -283,7 +283,9 @@ impl Lockstep<'_, '_> {
                 }
             }
         }
-        self.reach_lanes(lanes, &to.cta);
+        if self.env.code.sites[self.site as usize].facts.remote {
+            self.reach_lanes(lanes, &to.cta);
+        }
         Ok(())
     }
 

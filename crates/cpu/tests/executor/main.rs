@@ -10,6 +10,7 @@ mod faults;
 mod fences;
 mod global;
 mod harness;
+mod lane_memory;
 mod lanes;
 mod mutants;
 mod numbers;
