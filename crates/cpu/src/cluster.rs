@@ -108,9 +108,7 @@ impl Cluster {
             shadow: env
                 .races
                 .then(|| Shadow::new(&threads, kernel.shared_bytes as usize, env.code.sites.len())),
-            released: env
-                .races
-                .then(|| Released::new(&threads, env.clusters() == 1)),
+            released: env.races.then(|| Released::new(&threads)),
             threads,
             stirred: false,
             progress: 0,

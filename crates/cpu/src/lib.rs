@@ -65,9 +65,7 @@
 //! after a barrier behind that wait, and an engine after a proxy fence of
 //! anyone in between. A release hands on what came before it through the word
 //! it writes, to an acquire that reads the word within each other's scope;
-//! relaxed accesses do so with fences around them. Between the threads of one
-//! cluster, where there are others, all words of global memory are one word at
-//! the scope of the GPU; between clusters each is its own.
+//! relaxed accesses do so with fences around them.
 //!
 //! In global memory two accesses of any threads of the grid to one byte, of
 //! which one writes, are a race unless ordered (R18.writer). Atomics, strong

@@ -7,9 +7,8 @@
 //! fence after a relaxed read an acquire.
 //!
 //! What is released to other clusters, through a word of global memory at the
-//! scope of the GPU, is kept with the shadow of that memory. Between threads of
-//! one cluster it may pass through any of the others, so all such words are
-//! taken for one.
+//! scope of the GPU, is kept with the shadow of that memory. What comes back
+//! from there may be of the own cluster: it went through a thread of another.
 
 use crate::clock::{Clock, Threads};
 use crate::machine::{Lockstep, lanes_of};
@@ -77,17 +76,14 @@ impl Reach {
 pub(crate) struct Released {
     threads: Threads,
     words: HashMap<Word, Reach>,
-    /// Through global memory at the scope of the GPU, where other clusters may take part.
-    elsewhere: Option<Clock>,
 }
 
 impl Released {
-    /// Nothing; `alone` if there is no other cluster.
-    pub(crate) fn new(threads: &Threads, alone: bool) -> Self {
+    /// Nothing.
+    pub(crate) fn new(threads: &Threads) -> Self {
         Self {
             threads: *threads,
             words: HashMap::new(),
-            elsewhere: (!alone).then(|| Clock::new(threads)),
         }
     }
 
@@ -95,18 +91,12 @@ impl Released {
         let reach = self.words.entry(word);
         let reach = reach.or_insert_with(|| Reach::new(self.threads.ctas));
         reach.add(cta, is_wide(scope), clock);
-        if let (Some(all), true) = (&mut self.elsewhere, leaves(word, scope)) {
-            all.join(clock);
-        }
     }
 
     /// What a thread of a CTA acquires.
     fn acquired(&self, word: Word, cta: u32, scope: Scope) -> impl Iterator<Item = &Clock> {
-        let here = self.words.get(&word);
-        let here = here.into_iter();
-        let elsewhere = self.elsewhere.iter().filter(move |_| leaves(word, scope));
+        let here = self.words.get(&word).into_iter();
         here.flat_map(move |r| r.each(cta, is_wide(scope)))
-            .chain(elsewhere)
     }
 }
 
@@ -245,7 +235,7 @@ impl Lockstep<'_, '_> {
         let (Some(released), Some(clock)) = (&self.cluster.released, &mut self.warp.clock) else {
             return;
         };
-        let cta = self.warp.cta;
+        let (cta, cluster) = (self.warp.cta, self.cluster.index);
         let global = &*self.global;
         let acquired = |scope: Scope| {
             let far = match word {
@@ -254,7 +244,8 @@ impl Lockstep<'_, '_> {
                 }
                 _ => None,
             };
-            released.acquired(word, cta, scope).chain(far)
+            let back = far.and_then(|c| c.far.of(cluster));
+            released.acquired(word, cta, scope).chain(far).chain(back)
         };
         if order.sem.acquires() {
             for c in acquired(order.scope) {
@@ -277,8 +268,7 @@ impl Lockstep<'_, '_> {
     /// A fence of the active lanes, of all memory or of shared memory alone.
     pub(crate) fn fence_order(&mut self, order: MemoryOrder, shared: bool) {
         let lanes = self.warp.active;
-        let (Some(released), Some(clock)) = (&mut self.cluster.released, &mut self.warp.clock)
-        else {
+        let Some(clock) = &mut self.warp.clock else {
             return;
         };
         let fenced = self.warp.fenced.get_or_insert_default();
@@ -290,18 +280,14 @@ impl Lockstep<'_, '_> {
             ),
             false => (&mut fenced.before[..reach], &fenced.found[..reach]),
         };
-        let elsewhere = released.elsewhere.as_mut();
-        let mut elsewhere = elsewhere.filter(|_| order.scope >= Scope::Gpu);
         if order.sem.releases() {
             let then = Arc::new(WarpClock::clone(clock));
             before.iter_mut().for_each(|b| b.fence(lanes, &then));
-            elsewhere.iter_mut().for_each(|all| clock.tell(lanes, all));
             clock.now += 1;
         }
         if order.sem.acquires() {
             let found = found.iter().flat_map(|f| f.any(lanes));
             found.for_each(|(of, found)| clock.acquire(of, found));
-            elsewhere.iter().for_each(|all| clock.acquire(lanes, all));
         }
     }
 }
