@@ -7,6 +7,7 @@
 
 use crate::barrier::{Coming, Init, Meeting, Passing};
 use crate::machine::{Lockstep, lanes_of};
+use crate::proxy::Covers;
 use crate::warp::{Status, Waiting, Warp};
 use crate::warp_clock::WarpClock;
 use warpline_ir::{
@@ -243,9 +244,10 @@ impl Lockstep<'_, '_> {
             f if f.is_proxy_shared() => {
                 // One of the CTA's own memory says nothing of what a peer's holds.
                 let cluster = f != Fence::ProxyAsyncShared;
-                if let Some(s) = &mut self.cluster.shadow {
-                    s.fence(self.warp.id, lanes, cluster);
-                }
+                self.proxy_fence(match cluster {
+                    true => Covers::Cluster,
+                    false => Covers::Cta,
+                });
                 let warps = self.cluster.threads.warps;
                 let streams = match cluster {
                     true => 0..self.cluster.threads.all_warps(),
@@ -262,14 +264,10 @@ impl Lockstep<'_, '_> {
                     i.fenced = true;
                 }
             }
-            Fence::ProxyAsyncRelease => {
-                if let Some(s) = &mut self.cluster.shadow {
-                    s.fence_release(self.warp.id, lanes);
-                }
-            }
+            Fence::ProxyAsyncRelease => self.proxy_fence(Covers::Release),
             Fence::ProxyAsyncAcquire => {
                 if let (Some(s), Some(c)) = (&mut self.cluster.shadow, &self.warp.clock) {
-                    s.fence_acquire(self.warp.id, lanes, c);
+                    s.fence_acquire(lanes, c);
                 }
             }
             f => f
@@ -278,6 +276,13 @@ impl Lockstep<'_, '_> {
                 .for_each(|order| self.fence_order(order, f.is_shared_only())),
         }
         Ok(Step::Next)
+    }
+
+    /// A proxy fence of the active lanes.
+    fn proxy_fence(&mut self, covers: Covers) {
+        if let (Some(s), Some(c)) = (&mut self.cluster.shadow, &self.warp.clock) {
+            s.fence(c, self.warp.active, covers);
+        }
     }
 
     fn bulk_commit(&mut self) -> Exec {

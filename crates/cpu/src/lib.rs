@@ -47,9 +47,9 @@
 //! comes after what any of its lanes did and knows.
 //!
 //! An engine may meet a generic write, or overwrite what a generic read read,
-//! only after `fence.proxy.async` of each lane that made the access, or its
-//! release half there and its acquire half by the thread that issues. A fence
-//! of `.shared::cta` says nothing of accesses to a peer's memory. An mbarrier's
+//! only after `fence.proxy.async` of each lane that made the access, which the
+//! issuer must know of, or its release half there and its acquire half by the
+//! thread that issues. A fence of `.shared::cta` says nothing of accesses to a peer's memory. An mbarrier's
 //! init is seen by others only after its thread's `fence.mbarrier_init` and a
 //! barrier of threads. Who ends an mbarrier (`mbarrier.inval`), or makes it
 //! anew, must know of every wait, arrival and copy that used it.
@@ -93,13 +93,11 @@
 //!
 //! Proxy fences of global memory are not looked for. Of the reads of a byte
 //! there that do not know of each other two are kept, and of atomics the last.
-//! A proxy fence counts once its lane has run it, known to the issuer or not:
-//! one that comes too late is found by the seeds that run it so. A release
-//! fence of shared memory alone is taken to cover writes to peers as well.
-//! Arrivals and waits on mbarriers are taken to have the scope of the cluster,
-//! and bytes that arrive hand on all that their issuer knew. The two branches
-//! of an `if` on lanes run one after the other, so that a branch that waits for
-//! the other is a deadlock here.
+//! A release fence of shared memory alone is taken to cover writes to peers as
+//! well. Arrivals and waits on mbarriers are taken to have the scope of the
+//! cluster, and bytes that arrive hand on all that their issuer knew. The two
+//! branches of an `if` on lanes run one after the other, so that a branch that
+//! waits for the other is a deadlock here.
 //!
 //! | where | what |
 //! |---|---|

@@ -10,7 +10,7 @@
 
 use crate::clock::{Moment, Threads};
 use crate::lane_sets::{LANE_BITS, LaneCode, LaneSets};
-use crate::proxy::ProxyFences;
+use crate::proxy::{Covers, ProxyFences};
 use crate::warp_clock::WarpClock;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -139,7 +139,7 @@ impl Shadow {
             clock,
             site,
             warp,
-            fence: self.fences[warp as usize].count,
+            fence: self.fences[warp as usize].count(),
             atomic: who.atomic,
         })
     }
@@ -188,19 +188,14 @@ impl Shadow {
         self.lanes.code(lanes)
     }
 
-    /// Notes a proxy fence of some lanes; of the shared memory of the cluster, or of the own CTA's alone.
-    pub(crate) fn fence(&mut self, warp: u32, lanes: Mask, cluster: bool) {
-        self.fences[warp as usize].whole(lanes, cluster);
-    }
-
-    /// Notes a proxy fence that only releases.
-    pub(crate) fn fence_release(&mut self, warp: u32, lanes: u32) {
-        self.fences[warp as usize].release(lanes);
+    /// Notes a proxy fence of some lanes of a warp.
+    pub(crate) fn fence(&mut self, clock: &WarpClock, lanes: Mask, covers: Covers) {
+        self.fences[clock.thread as usize].run(lanes, clock.now, covers);
     }
 
     /// Notes a proxy fence that only acquires, and what its warp knows.
-    pub(crate) fn fence_acquire(&mut self, warp: u32, lanes: u32, clock: &WarpClock) {
-        self.fences[warp as usize].acquire(lanes, clock);
+    pub(crate) fn fence_acquire(&mut self, lanes: Mask, clock: &WarpClock) {
+        self.fences[clock.thread as usize].acquire(lanes, clock);
     }
 
     fn moment(&self, m: Mark) -> Moment {
@@ -331,7 +326,7 @@ impl Shadow {
     }
 
     /// Have the lanes of an access run a proxy fence since, one that covers the
-    /// CTA of its bytes? If they only released, to bytes of their own CTA: has
+    /// CTA of its bytes and that who asks knows of? If they only released, to bytes of their own CTA: has
     /// who asks acquired since? For what lanes copied, has any who knew of it
     /// run one? Engines need none.
     fn is_fenced(&self, who: &Who<'_>, cta: u32, m: Mark) -> bool {
@@ -341,11 +336,10 @@ impl Shadow {
             return who.clock.is_fenced(who.lane, &moment);
         };
         let own = cta == r.thread / self.warps;
-        fences.ordered(moment.lanes, r.fence, own)
-            || own
-                && fences.released(moment.lanes, r.fence).is_some_and(|n| {
-                    self.fences[who.clock.thread as usize].acquired(who.lane, &moment, n)
-                })
+        let knows = |fence: &Moment| who.clock.knows(who.lane, fence);
+        let asks = &self.fences[who.clock.thread as usize];
+        fences.order(&moment, r.fence, own, knows)
+            || own && fences.hand_over(&moment, r.fence, asks, who.lane)
     }
 
     /// Notes that these bytes were written by one who knows of all who touched them.
@@ -581,7 +575,7 @@ mod tests {
         let w = WarpClock::new(&T, 0);
         write(&mut s, &who(&w, 0), 1, 0..4);
         write(&mut s, &who(&w, 1), 1, 4..8);
-        s.fence(0, 0b01, false);
+        s.fence(&w, 0b01, Covers::Cta);
         assert_eq!(s.unfenced(&who(&w, 0), 0, &(0..4), false), None);
         assert_eq!(s.unfenced(&who(&w, 0), 0, &(0..8), false).unwrap().byte, 4);
         write(&mut s, &who(&w, 0), 1, 0..4);
@@ -590,7 +584,7 @@ mod tests {
         assert_eq!(s.unfenced(&who(&w, 0), 0, &(16..20), false), None);
         let c = s.unfenced(&who(&w, 0), 0, &(16..20), true).unwrap();
         assert_eq!((c.byte, c.wrote), (16, false));
-        s.fence(0, Mask::MAX, false);
+        s.fence(&w, Mask::MAX, Covers::Cta);
         assert_eq!(s.unfenced(&who(&w, 0), 0, &(0..64), true), None);
     }
 
