@@ -572,7 +572,7 @@ mod tests {
     #[test]
     fn a_fence_counts_for_its_lane_and_what_came_before() {
         let mut s = Shadow::new(&T, 64, 8);
-        let w = WarpClock::new(&T, 0);
+        let mut w = WarpClock::new(&T, 0);
         write(&mut s, &who(&w, 0), 1, 0..4);
         write(&mut s, &who(&w, 1), 1, 4..8);
         s.fence(&w, 0b01, Covers::Cta);
@@ -585,6 +585,9 @@ mod tests {
         let c = s.unfenced(&who(&w, 0), 0, &(16..20), true).unwrap();
         assert_eq!((c.byte, c.wrote), (16, false));
         s.fence(&w, Mask::MAX, Covers::Cta);
+        // A lane knows of the fences of others once they have met.
+        assert!(s.unfenced(&who(&w, 0), 0, &(0..64), true).is_some());
+        w.sync();
         assert_eq!(s.unfenced(&who(&w, 0), 0, &(0..64), true), None);
     }
 
