@@ -1,5 +1,7 @@
 //! Memory as lanes see it: bounds, alignment, written bytes, races, counters.
 
+use crate::clock::Moment;
+use crate::lane_sets::LaneCode;
 use crate::machine::{Lockstep, lanes_of};
 use crate::memory::Buffer;
 use crate::order::Word;
@@ -41,6 +43,19 @@ struct Targets {
 impl Targets {
     fn range(&self, lane: usize, width: usize) -> Range<u32> {
         self.byte[lane]..self.byte[lane] + width as u32
+    }
+
+    /// The lanes that go to the same bytes as a lane does. Ranges of one access
+    /// are aligned and of one width, so that they are the same or apart.
+    fn sharing(&self, lanes: Mask, lane: usize) -> Mask {
+        let same = |l: &usize| self.byte[*l] == self.byte[lane] && self.cta[*l] == self.cta[lane];
+        lanes_of(lanes).filter(same).fold(0, |m, l| m | 1 << l)
+    }
+
+    /// Does every lane go to bytes of its own? A quick yes, for bytes that rise with the lanes.
+    fn are_apart(&self, lanes: Mask) -> bool {
+        let bytes = lanes_of(lanes).map(|l| (self.cta[l], self.byte[l]));
+        self.run.is_some() || bytes.is_sorted_by(|a, b| a < b)
     }
 }
 
@@ -245,14 +260,48 @@ impl Lockstep<'_, '_> {
         }
         shadow.tidy();
         let record = shadow.access(&who(0), self.site);
-        for lane in lanes_of(lanes) {
-            let range = to.range(lane, width);
+        let apart = to.are_apart(lanes);
+        let mut left = lanes;
+        while left != 0 {
+            let lane = left.trailing_zeros() as usize;
+            let (sharing, code) = match apart {
+                true => (1 << lane, LaneCode::lane(lane as u8)),
+                false => {
+                    let sharing = to.sharing(left, lane);
+                    (sharing, shadow.lanes(sharing))
+                }
+            };
+            left &= !sharing;
+            let (cta, range) = (to.cta[lane], to.range(lane, width));
+            let who = who(lane);
             match kind {
-                Kind::Load => shadow.read(&who(lane), record, lane as u8, to.cta[lane], &range),
-                _ => shadow.wrote(record, lane as u8, to.cta[lane], &range),
+                Kind::Load => shadow.read(&who, record, code, cta, &range),
+                Kind::Store if !strong => shadow.wrote(record, code, cta, &range),
+                _ => {
+                    let knows = |m: &Moment| clock.knows(who.lane, m);
+                    shadow.updated(&knows, record, code, cta, &range);
+                }
             }
         }
+        if self.env.code.sites[self.site as usize].facts.remote {
+            self.reach_lanes(lanes, &to.cta);
+        }
         Ok(())
+    }
+
+    /// Notes that lanes reach into other CTAs.
+    fn reach_lanes(&mut self, lanes: Mask, ctas: &[u32; WARP]) {
+        let own = self.warp.cta;
+        let mut left = lanes_of(lanes).filter(|&l| ctas[l] != own);
+        let Some(first) = left.next() else { return };
+        let mut left = left.fold(1 << first, |m: Mask, l| m | 1 << l);
+        while left != 0 {
+            let cta = ctas[left.trailing_zeros() as usize];
+            let same = lanes_of(left).filter(|&l| ctas[l] == cta);
+            let same = same.fold(0, |m, l| m | 1 << l);
+            self.reach_into(cta, same);
+            left &= !same;
+        }
     }
 
     /// A race with an access that is over.
@@ -264,6 +313,9 @@ impl Lockstep<'_, '_> {
         let byte = self.env.byte_name(c.byte);
         let same = if c.with.thread == self.warp.id {
             "lanes of one warp see each other's memory only after a warp-level sync"
+        } else if lane.is_some_and(|l| self.another_knows(l, &c.moment)) {
+            "another lane of the warp has waited for it, and this lane has not: \
+             a warp-level sync after that wait is missing"
         } else {
             "nothing orders the two"
         };
@@ -271,6 +323,13 @@ impl Lockstep<'_, '_> {
             FaultKind::Race,
             format!("{verb} {byte}, {did} before by another thread; {same}"),
         )
+    }
+
+    /// Does another lane of the warp know of a moment that a lane does not know of?
+    fn another_knows(&self, lane: usize, m: &Moment) -> bool {
+        let clock = self.warp.clock.as_ref();
+        let others = lanes_of(Mask::MAX).filter(|&l| l != lane);
+        clock.is_some_and(|c| others.into_iter().any(|l| c.knows(l as u8, m)))
     }
 
     /// A race with work in flight.

@@ -6,9 +6,10 @@
 //! What lanes do with mbarriers is in [`mbarrier`](crate::mbarrier).
 
 use crate::barrier::{Coming, Init, Meeting, Passing};
-use crate::clock::WarpClock;
 use crate::machine::{Lockstep, lanes_of};
+use crate::proxy::Covers;
 use crate::warp::{Status, Waiting, Warp};
+use crate::warp_clock::WarpClock;
 use warpline_ir::{
     Exec, Fault, FaultKind, Fence, Machine, Mask, NamedId, Operand, RegId, Step, Sync, Tally,
     Target, WARP,
@@ -93,15 +94,15 @@ impl Lockstep<'_, '_> {
                 ));
             }
         }
-        self.sync_clock();
-        Ok(Step::Next)
-    }
-
-    /// The lanes of the warp meet.
-    pub(crate) fn sync_clock(&mut self) {
         if let Some(c) = &mut self.warp.clock {
-            c.sync();
+            let mut left = active;
+            while left != 0 {
+                let met = named[left.trailing_zeros() as usize];
+                c.sync_lanes(met);
+                left &= !met;
+            }
         }
+        Ok(Step::Next)
     }
 
     fn named(&mut self, bar: NamedId, threads: u32, coming: Coming) -> Exec {
@@ -241,29 +242,32 @@ impl Lockstep<'_, '_> {
         let lanes = self.warp.active;
         match f {
             f if f.is_proxy_shared() => {
-                if let Some(s) = &mut self.cluster.shadow {
-                    s.fence(self.warp.id, lanes);
-                }
+                // One of the CTA's own memory says nothing of what a peer's holds.
+                let cluster = f != Fence::ProxyAsyncShared;
+                self.proxy_fence(match cluster {
+                    true => Covers::Cluster,
+                    false => Covers::Cta,
+                });
+                let warps = self.cluster.threads.warps;
+                let streams = match cluster {
+                    true => 0..self.cluster.threads.all_warps(),
+                    false => self.warp.cta * warps..(self.warp.cta + 1) * warps,
+                };
                 if let Some(c) = &mut self.warp.clock {
-                    c.fence_streams(lanes);
+                    c.fence_streams(lanes, streams);
                 }
             }
             Fence::MbarrierInit => {
-                let own =
-                    |i: &Init| i.moment.thread == self.warp.id && lanes >> i.moment.lane & 1 == 1;
+                let own = |i: &Init| i.moment.thread == self.warp.id && i.moment.lanes & lanes != 0;
                 let bars = self.cluster.ctas.iter_mut().flat_map(|c| &mut c.bars);
                 for i in bars.filter_map(|b| b.init.as_mut()).filter(|i| own(i)) {
                     i.fenced = true;
                 }
             }
-            Fence::ProxyAsyncRelease => {
-                if let Some(s) = &mut self.cluster.shadow {
-                    s.fence_release(self.warp.id, lanes);
-                }
-            }
+            Fence::ProxyAsyncRelease => self.proxy_fence(Covers::Release),
             Fence::ProxyAsyncAcquire => {
                 if let (Some(s), Some(c)) = (&mut self.cluster.shadow, &self.warp.clock) {
-                    s.fence_acquire(self.warp.id, lanes, c);
+                    s.fence_acquire(lanes, c);
                 }
             }
             f => f
@@ -272,6 +276,13 @@ impl Lockstep<'_, '_> {
                 .for_each(|order| self.fence_order(order, f.is_shared_only())),
         }
         Ok(Step::Next)
+    }
+
+    /// A proxy fence of the active lanes.
+    fn proxy_fence(&mut self, covers: Covers) {
+        if let (Some(s), Some(c)) = (&mut self.cluster.shadow, &self.warp.clock) {
+            s.fence(c, self.warp.active, covers);
+        }
     }
 
     fn bulk_commit(&mut self) -> Exec {
@@ -297,9 +308,9 @@ impl Lockstep<'_, '_> {
         for lane in lanes_of(self.warp.active) {
             let past = groups.past(lane as u32, pending);
             if let (Some(c), 1..) = (&mut self.warp.clock, past) {
-                c.learn(1 << lane, self.cluster.threads.bulk(id), past);
+                c.learn_own(self.cluster.threads.bulk(id), 1 << lane, past);
                 if !read {
-                    c.learn(1 << lane, self.cluster.threads.bulk_writes(id), past);
+                    c.learn_own(self.cluster.threads.bulk_writes(id), 1 << lane, past);
                 }
             }
             groups.forget(lane as u32, pending);

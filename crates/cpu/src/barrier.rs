@@ -3,6 +3,7 @@
 //! They count; the clocks they carry are `None` where races are not looked for.
 
 use crate::clock::{Clock, Moment, Threads};
+use crate::last::LastMoments;
 use warpline_ir::{Fault, FaultKind, Tally};
 
 /// The most arrivals or bytes an mbarrier counts.
@@ -66,6 +67,8 @@ pub(crate) struct Mbarrier {
     /// Phases that are complete.
     pub(crate) phase: u32,
     pub(crate) init: Option<Init>,
+    /// What was done with it, where barriers end and races are looked for.
+    pub(crate) uses: Option<LastMoments>,
     pub(crate) passing: Option<Box<Passing>>,
 }
 
@@ -83,6 +86,7 @@ impl Mbarrier {
             bytes: 0,
             phase: 0,
             init: None,
+            uses: None,
             passing,
         }
     }
@@ -329,7 +333,7 @@ mod tests {
     fn begun() -> Init {
         let moment = Moment {
             thread: 0,
-            lane: 0,
+            lanes: 1,
             clock: 0,
         };
         Init {

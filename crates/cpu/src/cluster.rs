@@ -1,14 +1,16 @@
 //! The CTAs of one cluster: what their warps share.
 
 use crate::barrier::{Mbarrier, Meeting, Passing};
-use crate::clock::{Threads, WarpClock};
+use crate::clock::{Clock, Threads};
 use crate::engine::Engines;
 use crate::env::Env;
+use crate::last::LastMoments;
 use crate::order::Released;
 use crate::shadow::Shadow;
 use crate::shared::{Shared, Use};
 use crate::warp::{Status, Waiting, Warp};
-use warpline_ir::Span;
+use crate::warp_clock::WarpClock;
+use warpline_ir::{Mask, Span};
 
 /// What the warps of a cluster share.
 #[derive(Debug)]
@@ -52,6 +54,10 @@ pub(crate) struct Cta {
     pub(crate) free_registers: u32,
     /// Warps that have not left.
     pub(crate) live: u32,
+    /// Who reached into it from other CTAs.
+    pub(crate) reached: LastMoments,
+    /// What the warps knew that have left, where others may reach into it.
+    pub(crate) left: Option<Clock>,
 }
 
 impl Cluster {
@@ -67,7 +73,12 @@ impl Cluster {
                 number: env.cta_number(id),
                 shared: Shared::new(kernel.shared_bytes as usize),
                 bars: (0..threads.bars)
-                    .map(|_| Mbarrier::new(passing()))
+                    .map(|_| {
+                        let mut bar = Mbarrier::new(passing());
+                        let uses = env.races && env.code.ends_bars;
+                        bar.uses = uses.then(LastMoments::default);
+                        bar
+                    })
                     .collect(),
                 meeting: Meeting::new(passing()),
                 named: kernel
@@ -77,6 +88,8 @@ impl Cluster {
                     .collect(),
                 free_registers: 0,
                 live: threads.warps,
+                reached: LastMoments::default(),
+                left: (env.races && threads.ctas > 1).then(|| Clock::new(&threads)),
             }
         };
         let warp = |id: u32| {
@@ -95,9 +108,7 @@ impl Cluster {
             shadow: env
                 .races
                 .then(|| Shadow::new(&threads, kernel.shared_bytes as usize, env.code.sites.len())),
-            released: env
-                .races
-                .then(|| Released::new(&threads, env.clusters() == 1)),
+            released: env.races.then(|| Released::new(&threads)),
             threads,
             stirred: false,
             progress: 0,
@@ -140,6 +151,9 @@ impl Cluster {
         warp.status = Status::Exited;
         let cta = &mut self.ctas[warp.cta as usize];
         cta.live -= 1;
+        if let (Some(left), Some(clock)) = (&mut cta.left, &warp.clock) {
+            clock.tell(Mask::MAX, left);
+        }
         cta.meeting.shrink(32 * cta.live);
         let live: u32 = self.ctas.iter().map(|c| c.live).sum();
         self.meeting.shrink(32 * live);

@@ -59,7 +59,7 @@ pub(crate) enum Inst<'k> {
     While { cond: RegId, exit: u32, branch: u32 },
     /// Jumps.
     Jump(u32),
-    /// Keeps the lowest lane.
+    /// Keeps one lane.
     Elect,
     /// The end of the role.
     Exit,
@@ -109,6 +109,10 @@ pub(crate) struct Code<'k> {
     pub(crate) moves_registers: bool,
     /// Do lanes copy by themselves?
     pub(crate) copies: bool,
+    /// Are there bulk groups?
+    pub(crate) bulks: bool,
+    /// Do mbarriers end?
+    pub(crate) ends_bars: bool,
     /// Are there fences that order relaxed accesses?
     pub(crate) fences: bool,
     /// Do CTAs speak with each other through global memory?
@@ -142,6 +146,8 @@ pub(crate) fn compile(kernel: &Kernel) -> Code<'_> {
         branches: Vec::new(),
         moves_registers: false,
         copies: false,
+        bulks: false,
+        ends_bars: false,
         fences: false,
         communicates: kernel.co_resident,
         undeclared: None,
@@ -280,6 +286,8 @@ impl<'k> Compiler<'k, '_> {
         self.wgmma |= seen.wgmma;
         self.code.moves_registers |= seen.moves_registers;
         self.code.copies |= seen.copies;
+        self.code.bulks |= seen.bulks;
+        self.code.ends_bars |= seen.ends_bars;
         self.code.fences |= seen.fences;
         self.code.communicates |= seen.communicates;
         let undeclared = &mut self.code.undeclared;

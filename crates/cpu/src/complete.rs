@@ -3,18 +3,20 @@
 //! The first step of a copy in two steps runs the job and keeps what it reads;
 //! the second runs it again on what was kept.
 
-use crate::clock::ALL_LANES;
+use crate::clock::{Clock, Moment};
 use crate::cluster::Cluster;
 use crate::compile::RoleCode;
 use crate::engine::{Copy, Piece};
 use crate::env::Env;
 use crate::lane_copies::landed;
+use crate::lane_sets::LaneCode;
+use crate::last::Last;
 use crate::shared::Use;
 use crate::stats::Counters;
 use crate::warp::{Registers, Warp};
 use std::collections::VecDeque;
 use warpline_ir::job::WgmmaJob;
-use warpline_ir::{BarAt, Done, Engine, Fault, FaultKind, Job, RegId, Span};
+use warpline_ir::{BarAt, Done, Engine, Fault, FaultKind, Job, Mask, RegId, Span};
 
 /// A fault of work in flight, and the warp and op that issued it.
 #[derive(Debug)]
@@ -51,6 +53,7 @@ pub(crate) fn step_copy(
                 warp: c.warp,
                 site: c.site,
                 combines: c.job.combines(),
+                clock: c.clock.as_deref(),
             }),
             _ => None,
         },
@@ -78,6 +81,7 @@ pub(crate) fn step_copy(
                 landed(cluster, job, piece as u32, (number, c.warp, c.site))?;
             }
             if let Done::Bytes(bar) = c.job.done() {
+                reached(cluster, bar, &c);
                 let b = &mut cluster.ctas[bar.cta as usize].bars[bar.slot as usize];
                 if let (Some(p), Some(clock)) = (&mut b.passing, &c.clock) {
                     p.came.join(clock);
@@ -91,6 +95,22 @@ pub(crate) fn step_copy(
     }
     finish_copy(cluster, copy, c, was_read);
     Ok(())
+}
+
+/// Bytes have come to a CTA, which must not leave before it knows; of its own
+/// warps the scheduler sees to that.
+fn reached(cluster: &mut Cluster, bar: BarAt, c: &Copy) {
+    let phase = cluster.ctas[bar.cta as usize].bars[bar.slot as usize].phase;
+    let moment = Moment {
+        thread: cluster.threads.barrier(bar.cta, bar.slot),
+        lanes: Mask::MAX,
+        clock: phase,
+    };
+    if cluster.shadow.is_some() && c.warp / cluster.threads.warps != bar.cta {
+        let (warp, site) = (c.warp, c.site);
+        let reached = &mut cluster.ctas[bar.cta as usize].reached;
+        reached.note(Last { moment, warp, site });
+    }
 }
 
 /// How a job uses the memory it writes.
@@ -203,17 +223,19 @@ struct Port<'a, 'k> {
     cluster: &'a mut Cluster,
     registers: Option<(&'a mut Registers, &'a RoleCode<'k>)>,
     mode: Mode<'a>,
-    arrival: Option<Arrival>,
+    arrival: Option<Arrival<'a>>,
 }
 
 /// Where what is written arrives, and who sent it.
 #[derive(Clone, Copy)]
-struct Arrival {
+struct Arrival<'a> {
     bar: BarAt,
     /// The issuing warp and op.
     warp: u32,
     site: u32,
     combines: bool,
+    /// What the issuer knew.
+    clock: Option<&'a Clock>,
 }
 
 impl Port<'_, '_> {
@@ -270,7 +292,13 @@ impl Engine for Port<'_, '_> {
                     let thread = self.cluster.threads.barrier(bar.cta, bar.slot);
                     let record = shadow.engine(thread, phase, a.site, a.warp, a.combines);
                     let range = at.byte..at.byte + data.len() as u32;
-                    shadow.wrote(record, ALL_LANES, at.cta, &range);
+                    match a.combines {
+                        true => {
+                            let knows = |m: &Moment| a.clock.is_some_and(|c| c.knows(m));
+                            shadow.updated(&knows, record, LaneCode::ALL, at.cta, &range);
+                        }
+                        false => shadow.wrote(record, LaneCode::ALL, at.cta, &range),
+                    }
                 }
                 Ok(())
             }

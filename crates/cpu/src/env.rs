@@ -3,9 +3,11 @@
 use crate::clock::Threads;
 use crate::compile::Code;
 use crate::error::RunError;
+use crate::machine::lanes_of;
 use crate::memory::Memory;
-use crate::options::Timing;
-use warpline_ir::{Arg, BarAt, Fault, Kernel, Launch, Site, Target, TensorMapValue};
+use crate::options::{Options, Timing};
+use crate::rng::Rng;
+use warpline_ir::{Arg, BarAt, Fault, Kernel, Launch, Mask, Site, Target, TensorMapValue};
 
 /// What a whole run shares and nobody changes.
 #[derive(Debug)]
@@ -15,6 +17,8 @@ pub(crate) struct Env<'k> {
     pub(crate) memory: &'k Memory,
     pub(crate) grid: [u32; 3],
     pub(crate) timing: Timing,
+    /// The seed of `random`.
+    pub(crate) seed: u64,
     /// Are races, exits and fences looked at (`late` and `random`)?
     pub(crate) races: bool,
     /// By parameter: the bits of a scalar or pointer.
@@ -38,9 +42,9 @@ impl<'k> Env<'k> {
         code: Code<'k>,
         launch: &'k Launch,
         memory: &'k Memory,
-        timing: Timing,
-        sms: u32,
+        options: &Options,
     ) -> Self {
+        let (timing, sms) = (options.timing, options.sms);
         let mut bars = 0;
         let first_slot = kernel.barriers.iter().map(|b| {
             bars += b.len;
@@ -53,6 +57,7 @@ impl<'k> Env<'k> {
             memory,
             grid: launch.grid,
             timing,
+            seed: options.seed,
             races: timing != Timing::Eager,
             scalars: launch
                 .args
@@ -77,10 +82,22 @@ impl<'k> Env<'k> {
                 warps: kernel.warps(),
                 bars,
                 streams: code.copies,
+                bulks: code.bulks,
             },
             sms,
             code,
         }
+    }
+
+    /// The lane that `elect` picks among some lanes: any that the hardware might,
+    /// and always the same for the same lanes.
+    pub(crate) fn elected(&self, lanes: Mask) -> Mask {
+        let lowest = lanes & lanes.wrapping_neg();
+        if self.timing != Timing::Random || lanes == lowest {
+            return lowest;
+        }
+        let nth = Rng::new(self.seed, lanes.into()).below(lanes.count_ones() as usize);
+        lanes_of(lanes).nth(nth).map_or(lowest, |lane| 1 << lane)
     }
 
     /// Clusters of the grid, by axis.
@@ -163,6 +180,22 @@ impl<'k> Env<'k> {
             op: s.op.name(),
             frame: self.kernel.locs.author(s.loc),
             stack: self.kernel.locs.stack(s.loc).to_vec(),
+        }
+    }
+}
+
+impl Env<'_> {
+    /// A branch or loop as a warp of a cluster came to it.
+    pub(crate) fn branch(&self, cluster: u64, warp: u32, branch: u32) -> Site {
+        let b = &self.code.branches[branch as usize];
+        let (cta, warp) = (warp / self.threads.warps, warp % self.threads.warps);
+        Site {
+            role: self.kernel.roles[b.role.index()].name.clone(),
+            warp,
+            cta: self.cta_id(cluster, cta),
+            op: "for".into(),
+            frame: self.kernel.locs.author(b.loc),
+            stack: self.kernel.locs.stack(b.loc).to_vec(),
         }
     }
 }

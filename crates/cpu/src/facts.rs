@@ -1,6 +1,7 @@
 //! What the executor reads in an op's effects, before it runs.
 
 use std::collections::HashSet;
+use warpline_ir::ops::memory::LoadPath;
 use warpline_ir::{
     Access, At, BarRef, Completion, Effects, Kernel, Memory, Op, Operand, Proxy, RegId, Scope,
     Sync, TileId, Touch, Type,
@@ -15,6 +16,8 @@ pub(crate) struct Facts {
     pub(crate) only_writes: bool,
     /// Does it read memory in one step, and never write it?
     pub(crate) only_reads: bool,
+    /// Does it read global memory that nobody may write during the launch?
+    pub(crate) read_only: bool,
     /// Does it race with no other strong access, without being an atomic?
     pub(crate) strong: bool,
     /// Is it there to be run again until something changes?
@@ -40,6 +43,10 @@ pub(crate) struct Seen<'k> {
     pub(crate) moves_registers: bool,
     /// Do its lanes copy by themselves?
     pub(crate) copies: bool,
+    /// Does it give work to bulk groups?
+    pub(crate) bulks: bool,
+    /// Does it end an mbarrier?
+    pub(crate) ends_bars: bool,
     /// Is it a fence that makes releases and acquires of relaxed accesses?
     pub(crate) fences: bool,
     /// Does it speak to other CTAs through global memory?
@@ -58,6 +65,8 @@ impl<'k> Seen<'k> {
             wgmma: false,
             moves_registers: false,
             copies: false,
+            bulks: false,
+            ends_bars: false,
             fences: false,
             communicates: false,
             undeclared: None,
@@ -67,6 +76,7 @@ impl<'k> Seen<'k> {
         match op {
             Op::Nanosleep(_) => facts.polls = true,
             Op::Load(load) => {
+                facts.read_only = load.cache.path == LoadPath::ReadOnly;
                 facts.strong = load.cache.is_volatile();
                 facts.polls = facts.strong;
                 facts.only_reads = facts.strong;
@@ -134,6 +144,7 @@ impl Effects for Seen<'_> {
         self.facts.only_writes |= t.proxy == Proxy::Generic && t.access == Access::Write;
         self.wgmma |= t.proxy == Proxy::Wgmma;
         self.copies |= t.completion == Completion::CopyGroup;
+        self.bulks |= t.completion == Completion::BulkGroup;
         self.facts.remote |= self.place(t) || t.multicast.is_some();
         let global = matches!(
             t.memory,
@@ -165,6 +176,7 @@ impl Effects for Seen<'_> {
             }
             _ => {}
         }
+        self.ends_bars |= matches!(s, Sync::Inval { .. });
         self.facts.exits |= matches!(s, Sync::Exit);
         self.fences |= matches!(s, Sync::Fence(f) if f.order().is_some());
         self.moves_registers |= matches!(s, Sync::SetMaxRegs { .. });

@@ -32,9 +32,13 @@ impl Far {
         }
     }
 
+    /// What is known of the threads of a cluster.
+    pub(crate) fn of(&self, cluster: u64) -> Option<&Clock> {
+        Some(self.0.as_ref()?.get(&cluster)?)
+    }
+
     /// Is a moment of a cluster known?
     pub(crate) fn knows(&self, cluster: u64, m: &Moment) -> bool {
-        let clock = self.0.as_ref().and_then(|all| all.get(&cluster));
-        clock.is_some_and(|c| c.knows(m))
+        self.of(cluster).is_some_and(|c| c.knows(m))
     }
 }

@@ -8,11 +8,12 @@
 //! the shadow of the launch absorbs in order: nothing orders two of them.
 
 use crate::cells::{Cell, Cells, Mark};
-use crate::clock::{ALL_LANES, Clock, Moment, WarpClock};
+use crate::clock::{Clock, Moment};
+use crate::warp_clock::{ALL_LANES, WarpClock, mask_of};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
-use warpline_ir::{Scope, WARP};
+use warpline_ir::{Mask, Scope, WARP};
 
 /// One op that touched global memory, in one segment of one thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,8 +59,18 @@ pub(crate) struct Conflict {
     pub(crate) wrote: bool,
     /// The first byte of the buffer that both touch.
     pub(crate) byte: u64,
-    /// Both are strong: their scopes do not reach each other.
-    pub(crate) narrow: bool,
+    pub(crate) why: Why,
+}
+
+/// Why two accesses conflict.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Why {
+    /// Nothing orders them.
+    Order,
+    /// Both are strong, and their scopes do not reach each other.
+    Scope,
+    /// One is a read of what nobody may write during the launch, in whatever order.
+    ReadOnly,
 }
 
 /// Two clusters that ran apart and met.
@@ -95,6 +106,9 @@ pub(crate) struct Global {
     compact_at: usize,
     /// By number of the buffer.
     buffers: Vec<Cells>,
+    /// By number of the buffer: the last read of each byte as one that nobody
+    /// writes during the launch, in the place of a write.
+    read_only: Vec<Cells>,
     /// By address of a word: what was released through it at the scope of the device.
     released: HashMap<u64, Clock>,
 }
@@ -130,6 +144,7 @@ impl Global {
             memo: vec![0; MEMO].into(),
             compact_at: COMPACT,
             buffers: Vec::new(),
+            read_only: Vec::new(),
             released: HashMap::new(),
         }
     }
@@ -141,6 +156,11 @@ impl Global {
         buffer: usize,
         range: &Range<u64>,
     ) -> Option<Conflict> {
+        if a.writes
+            && let Some(c) = self.touched(&self.read_only, false, buffer, range)
+        {
+            return Some(c);
+        }
         let cells = self.buffers.get(buffer)?;
         // Neighbours are often alike.
         let mut clear = Cell::default();
@@ -155,6 +175,39 @@ impl Global {
             }
             self.check_cell(a, cell, bytes)
         })
+    }
+
+    /// The first byte that is marked as written in some cells.
+    fn touched(
+        &self,
+        cells: &[Cells],
+        wrote: bool,
+        buffer: usize,
+        range: &Range<u64>,
+    ) -> Option<Conflict> {
+        cells.get(buffer)?.find(range, &mut |cell, bytes| {
+            (cell.write != 0).then(|| Conflict {
+                with: self.records[(cell.write >> LANE_BITS) as usize],
+                wrote,
+                byte: bytes.start,
+                why: Why::ReadOnly,
+            })
+        })
+    }
+
+    /// A write to a byte that is read as one that nobody writes during the launch.
+    pub(crate) fn check_read_only(&self, buffer: usize, range: &Range<u64>) -> Option<Conflict> {
+        self.touched(&self.buffers, true, buffer, range)
+    }
+
+    /// Notes a read of bytes that nobody may write during the launch.
+    pub(crate) fn note_read_only(&mut self, record: u32, buffer: usize, range: &Range<u64>) {
+        if self.read_only.len() <= buffer {
+            self.read_only.resize_with(buffer + 1, Cells::default);
+        }
+        let write = mark(record, ALL_LANES);
+        let reads = [0; 2];
+        self.read_only[buffer].fill(range, Cell { write, reads });
     }
 
     /// Is an access ordered before all bytes of the current one, for all lanes? A quick yes.
@@ -175,7 +228,10 @@ impl Global {
             with,
             wrote: i == 0,
             byte,
-            narrow: with.scope.is_some() && a.touched.scope.is_some(),
+            why: match with.scope.is_some() && a.touched.scope.is_some() {
+                true => Why::Scope,
+                false => Why::Order,
+            },
         })
     }
 
@@ -211,7 +267,7 @@ impl Global {
         let r = &self.records[(m >> LANE_BITS) as usize];
         Moment {
             thread: r.thread,
-            lane: lane_at(r.lanes, (m & ((1 << LANE_BITS) - 1)) as u8, byte),
+            lanes: mask_of(lane_at(r.lanes, (m & ((1 << LANE_BITS) - 1)) as u8, byte)),
             clock: r.clock,
         }
     }
@@ -243,7 +299,7 @@ impl Global {
         let moment = match r.lanes {
             Lanes::Told => self.moment(m, 0),
             Lanes::Dense { .. } => Moment {
-                lane: ALL_LANES,
+                lanes: Mask::MAX,
                 ..self.moment(m, 0)
             },
         };
@@ -330,7 +386,7 @@ impl Global {
         }
         let mut kept = vec![self.records[0]];
         let mut names = HashMap::new();
-        for cells in &mut self.buffers {
+        for cells in self.buffers.iter_mut().chain(&mut self.read_only) {
             cells.rename(&mut |m| match m >> LANE_BITS {
                 0 => 0,
                 old => {
@@ -379,11 +435,39 @@ impl Global {
                 return found;
             }
         }
-        None
+        self.absorb_read_only(of)
+    }
+
+    /// Adds what a cluster read as bytes that nobody writes during the launch.
+    fn absorb_read_only(&mut self, of: &Global) -> Option<Meeting> {
+        of.read_only.iter().enumerate().find_map(|(buffer, cells)| {
+            cells.each(&mut |cell, bytes| {
+                if cell.write == 0 {
+                    return None;
+                }
+                let who = of.records[(cell.write >> LANE_BITS) as usize];
+                if let Some(conflict) = self.check_read_only(buffer, &bytes) {
+                    return Some(Meeting {
+                        who,
+                        writes: false,
+                        buffer,
+                        conflict,
+                    });
+                }
+                let record = self.record(who);
+                self.note_read_only(record, buffer, &bytes);
+                None
+            })
+        })
     }
 
     /// As [`check`](Self::check), for a cluster that was judged by itself.
     fn check_others(&self, a: &Access<'_>, buffer: usize, range: &Range<u64>) -> Option<Conflict> {
+        if a.writes
+            && let Some(c) = self.touched(&self.read_only, false, buffer, range)
+        {
+            return Some(c);
+        }
         let cells = self.buffers.get(buffer)?;
         cells.find(range, &mut |cell, bytes| {
             let of_others = |m: Mark| {

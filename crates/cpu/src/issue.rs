@@ -4,19 +4,23 @@
 //! it that touches the job's bytes is caught as a race with work in flight. So
 //! order and fences are judged at issue, and data are moved at completion.
 
-use crate::clock::{ALL_LANES, Clock};
+use crate::clock::Clock;
 use crate::complete::written;
-use crate::machine::Lockstep;
+use crate::lane_sets::LaneCode;
+use crate::machine::{Lockstep, lanes_of};
 use crate::shadow::{Conflict, Who};
 use crate::shared::Use;
+use crate::warp_clock::ALL_LANES;
 use std::ops::Range;
-use warpline_ir::{Done, Fault, FaultKind, Job, SharedAt, Span};
+use warpline_ir::{Done, Fault, FaultKind, Job, Mask, SharedAt, Span};
 
 /// A run of shared memory that a job touches.
 struct Run {
     cta: u32,
     range: Range<u32>,
     how: Use,
+    /// The lane that has it touched, or all of the warp together.
+    lane: u8,
 }
 
 impl Run {
@@ -25,38 +29,38 @@ impl Run {
     }
 }
 
+/// The lane that issues a job, or the warp together.
+fn issuer(lanes: Mask) -> u8 {
+    match lanes.is_power_of_two() {
+        true => lanes.trailing_zeros() as u8,
+        false => ALL_LANES,
+    }
+}
+
 impl Lockstep<'_, '_> {
-    pub(crate) fn issue(&mut self, job: Job) -> Result<(), Fault> {
+    pub(crate) fn issue(&mut self, lanes: Mask, job: Job) -> Result<(), Fault> {
         if let Job::Copy(job) = job {
             return self.issue_copy(job);
         }
-        let runs = self.runs(&job)?;
-        let lane = self.issuer(&job);
+        let lane = issuer(lanes);
+        let runs = self.runs(&job, lanes)?;
         if let Done::Bytes(bar) = job.done() {
-            let lane = self.warp.active.trailing_zeros() as usize;
-            self.check_bar(bar, lane)?;
+            self.check_bar(bar, lanes)?;
+            self.use_phase(bar);
         }
         for r in &runs {
-            self.check_run(r, lane, job.is_async_proxy())?;
+            self.check_run(r, job.is_async_proxy())?;
         }
         self.judge_job(&job, lane)?;
-        self.mark_reads(&job, &runs, lane);
-        let tile = self.env.code.sites[self.site as usize].facts.writes;
-        for r in &runs {
-            let shared = &mut self.cluster.ctas[r.cta as usize].shared;
-            shared.claim(&r.range, r.how);
-            if r.writes() {
-                let bytes = r.range.len() as u64;
-                (self.counters).written(self.env.kernel, tile, r.range.start, bytes);
-            }
-        }
+        self.mark_reads(&job, &runs);
+        self.claim(&job);
         self.warp.jobs += 1;
         self.cluster.progress += 1;
         self.submitted = true;
         match job {
             Job::Wgmma(job) => self.issue_product(job),
             job => {
-                let clock = self.told(&job);
+                let clock = self.told(lanes, &job);
                 let engines = &mut self.cluster.engines;
                 engines.add_copy(job, self.warp, self.site, clock);
                 Ok(())
@@ -64,32 +68,44 @@ impl Lockstep<'_, '_> {
         }
     }
 
-    /// The lane that issues a job, or all.
-    fn issuer(&self, job: &Job) -> u8 {
-        let active = self.warp.active;
-        match job.done() {
-            Done::BulkGroup { lane } => lane as u8,
-            Done::Bytes(_) | Done::Nobody if active.is_power_of_two() => {
-                active.trailing_zeros() as u8
+    /// The memory of a job is in flight from now on, and counts as written.
+    fn claim(&mut self, job: &Job) {
+        let tile = self.env.code.sites[self.site as usize].facts.writes;
+        let mut claim = |span: Span, how: Use| {
+            if let Span::Shared(SharedAt { cta, byte }, len) = span {
+                let shared = &mut self.cluster.ctas[cta as usize].shared;
+                shared.claim(&(byte..byte + len), how);
+                if how != Use::Read {
+                    (self.counters).written(self.env.kernel, tile, byte, len.into());
+                }
             }
-            _ => ALL_LANES,
-        }
+        };
+        job.reads(&mut |s| claim(s, Use::Read));
+        job.writes(&mut |s| claim(s, written(job)));
     }
 
     /// The shared memory a job touches, inside the CTAs it names.
-    fn runs(&mut self, job: &Job) -> Result<Vec<Run>, Fault> {
+    fn runs(&mut self, job: &Job, lanes: Mask) -> Result<Vec<Run>, Fault> {
         let mut runs = Vec::new();
-        let mut add = |span: Span, how: Use| {
+        let mut add = |span: Span, how: Use, lane: u8| {
             if let Span::Shared(SharedAt { cta, byte }, len) = span {
                 runs.push(Run {
                     cta,
                     range: byte..byte.saturating_add(len),
                     how,
+                    lane,
                 });
             }
         };
-        job.reads(&mut |s| add(s, Use::Read));
-        job.writes(&mut |s| add(s, written(job)));
+        let lane = issuer(lanes);
+        job.reads(&mut |s| add(s, Use::Read, lane));
+        match job {
+            // Each lane sends a value of its own.
+            Job::Remote(j) => lanes_of(lanes)
+                .zip(j.written())
+                .for_each(|(lane, (at, len))| add(Span::Shared(at, len), written(job), lane as u8)),
+            _ => job.writes(&mut |s| add(s, written(job), lane)),
+        }
         for r in &runs {
             self.check_here(r.cta)?;
             let shared = &self.cluster.ctas[r.cta as usize].shared;
@@ -106,7 +122,7 @@ impl Lockstep<'_, '_> {
         Ok(runs)
     }
 
-    fn check_run(&mut self, r: &Run, lane: u8, async_proxy: bool) -> Result<(), Fault> {
+    fn check_run(&mut self, r: &Run, async_proxy: bool) -> Result<(), Fault> {
         let write = r.writes();
         let verb = if write { "writes" } else { "reads" };
         let shared = &self.cluster.ctas[r.cta as usize].shared;
@@ -119,7 +135,7 @@ impl Lockstep<'_, '_> {
         };
         let who = Who {
             clock,
-            lane,
+            lane: r.lane,
             atomic: r.how == Use::Combine,
         };
         let found = match write {
@@ -141,7 +157,7 @@ impl Lockstep<'_, '_> {
     fn unfenced(&mut self, verb: &str, c: &Conflict) -> Fault {
         self.other = Some(self.party(c.with.warp, c.with.site));
         let byte = self.env.byte_name(c.byte);
-        let why = if self.cluster.threads.is_stream(c.with.thread) {
+        let why = if self.cluster.threads.streaming(c.with.thread).is_some() {
             "no thread has run fence.proxy.async since the copy that wrote it was waited for"
         } else if c.wrote {
             "the thread that wrote it has not run fence.proxy.async since"
@@ -153,44 +169,54 @@ impl Lockstep<'_, '_> {
     }
 
     /// Notes the bytes that a job reads: they stay read until the wait that covers it.
-    fn mark_reads(&mut self, job: &Job, runs: &[Run], lane: u8) {
+    fn mark_reads(&mut self, job: &Job, runs: &[Run]) {
         let (Some(shadow), Some(clock)) = (&mut self.cluster.shadow, &self.warp.clock) else {
             return;
         };
+        let mut reads = runs.iter().filter(|r| !r.writes()).peekable();
+        if reads.peek().is_none() {
+            return;
+        }
         let threads = &self.cluster.threads;
-        let (thread, number) = match job.done() {
+        let (thread, number, lanes) = match job.done() {
             Done::Bytes(bar) => (
                 threads.barrier(bar.cta, bar.slot),
                 self.cluster.ctas[bar.cta as usize].bars[bar.slot as usize].phase,
+                LaneCode::ALL,
             ),
             Done::WgmmaGroup => (
                 threads.wgmma(self.warp.id),
                 self.warp.wgmma.as_ref().map_or(0, |w| w.issued),
+                LaneCode::ALL,
             ),
-            Done::BulkGroup { .. } | Done::CopyGroup { .. } | Done::Nobody => {
-                (threads.bulk(self.warp.id), self.warp.copies)
-            }
+            Done::BulkGroup { lane } => (
+                threads.bulk(self.warp.id),
+                self.warp.copies,
+                LaneCode::lane(lane as u8),
+            ),
+            // Prefetches leave shared memory alone, and copies by lanes do not read it.
+            Done::CopyGroup { .. } | Done::Nobody => return,
         };
         shadow.tidy();
         let record = shadow.engine(thread, number, self.site, self.warp.id, false);
-        let who = Who {
-            clock,
-            lane,
-            atomic: false,
-        };
-        for r in runs.iter().filter(|r| !r.writes()) {
-            shadow.read(&who, record, ALL_LANES, r.cta, &r.range);
+        for r in reads {
+            let who = Who {
+                clock,
+                lane: r.lane,
+                atomic: false,
+            };
+            shadow.read(&who, record, lanes, r.cta, &r.range);
         }
     }
 
     /// What the issuer of a copy knows, for those who see it arrive.
-    fn told(&self, job: &Job) -> Option<Box<Clock>> {
+    fn told(&self, lanes: Mask, job: &Job) -> Option<Box<Clock>> {
         let Done::Bytes(_) = job.done() else {
             return None;
         };
         let clock = self.warp.clock.as_ref()?;
         let mut told = Box::new(Clock::new(&self.cluster.threads));
-        clock.tell(self.warp.active, &mut told);
+        clock.tell(lanes, &mut told);
         Some(told)
     }
 

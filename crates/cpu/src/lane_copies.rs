@@ -9,6 +9,7 @@
 use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::complete::Failed;
+use crate::lane_sets::LaneCode;
 use crate::machine::{Lockstep, lanes_of};
 use crate::shadow::Who;
 use crate::shared::Use;
@@ -127,7 +128,7 @@ pub(crate) fn landed(
         let record = shadow.engine(stream, number, site, warp, false);
         for (lane, at, bytes) in job.written(piece) {
             let range = at.byte..at.byte + bytes;
-            shadow.wrote(record, lane as u8, at.cta, &range);
+            shadow.wrote(record, LaneCode::lane(lane as u8), at.cta, &range);
         }
     }
     for (lane, _, _) in job.written(piece) {
@@ -147,7 +148,7 @@ fn fire(cluster: &mut Cluster, warp: u32) -> Result<(), Failed> {
         a.lanes &= !lanes;
         let b = &mut cluster.ctas[a.bar.cta as usize].bars[a.bar.slot as usize];
         if let Some(p) = &mut b.passing {
-            p.came.learn_stream(stream, lanes, a.past);
+            p.came.know(stream, lanes, a.past);
             a.clock.iter().for_each(|c| p.came.join(c));
         }
         let mut arrived = b.check_live();
@@ -272,7 +273,7 @@ impl Lockstep<'_, '_> {
             let alike = lanes_of(left).filter(|&l| past[l] == number);
             let alike = alike.fold(0, |m, l| m | 1 << l);
             if let (Some(c), 1..) = (&mut self.warp.clock, number) {
-                c.learn_copies(alike, number);
+                c.learn_own(self.cluster.threads.stream(self.warp.id), alike, number);
             }
             left &= !alike;
         }
@@ -295,6 +296,7 @@ impl Lockstep<'_, '_> {
         }
         let id = self.warp.id as usize;
         for (bar, lanes) in by_bar {
+            self.use_phase(bar);
             if !counted {
                 let b = &mut self.cluster.ctas[bar.cta as usize].bars[bar.slot as usize];
                 b.expect_more(lanes.count_ones())?;

@@ -40,6 +40,8 @@ pub(crate) struct Lockstep<'a, 'k> {
     pub(crate) lane: Option<u32>,
     /// The other side of a fault.
     pub(crate) other: Option<Site>,
+    /// The loop to blame for a fault, if no op is.
+    pub(crate) branch: Option<u32>,
 }
 
 /// The lanes of a mask, lowest first.
@@ -343,7 +345,7 @@ impl Machine for Lockstep<'_, '_> {
         self.act(s)
     }
 
-    fn submit(&mut self, job: Job) -> Result<(), Fault> {
-        self.issue(job)
+    fn submit(&mut self, lanes: Mask, job: Job) -> Result<(), Fault> {
+        self.issue(lanes, job)
     }
 }

@@ -65,7 +65,7 @@ pub struct Options {
     pub sms: u32,
     /// Told of finished CTAs.
     pub progress: Option<Progress>,
-    /// The most statements all warps of one scheduler may run; `None`: no limit.
+    /// The most statements all warps of one scheduler may run; `None`: 2³⁶.
     pub max_steps: Option<u64>,
 }
 

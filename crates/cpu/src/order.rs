@@ -7,14 +7,15 @@
 //! fence after a relaxed read an acquire.
 //!
 //! What is released to other clusters, through a word of global memory at the
-//! scope of the GPU, is kept with the shadow of that memory. Between threads of
-//! one cluster it may pass through any of the others, so all such words are
-//! taken for one.
+//! scope of the GPU, is kept with the shadow of that memory. What comes back
+//! from there may be of the own cluster: it went through a thread of another.
 
 use crate::clock::{Clock, Threads};
 use crate::machine::{Lockstep, lanes_of};
+use crate::warp_clock::{ByLanes, WarpClock};
 use std::collections::HashMap;
 use std::slice::{from_mut, from_ref};
+use std::sync::Arc;
 use warpline_ir::{Mask, MemoryOrder, Scope, Semantics, SharedAt};
 
 /// A word of memory.
@@ -75,17 +76,14 @@ impl Reach {
 pub(crate) struct Released {
     threads: Threads,
     words: HashMap<Word, Reach>,
-    /// Through global memory at the scope of the GPU, where other clusters may take part.
-    elsewhere: Option<Clock>,
 }
 
 impl Released {
-    /// Nothing; `alone` if there is no other cluster.
-    pub(crate) fn new(threads: &Threads, alone: bool) -> Self {
+    /// Nothing.
+    pub(crate) fn new(threads: &Threads) -> Self {
         Self {
             threads: *threads,
             words: HashMap::new(),
-            elsewhere: (!alone).then(|| Clock::new(threads)),
         }
     }
 
@@ -93,18 +91,12 @@ impl Released {
         let reach = self.words.entry(word);
         let reach = reach.or_insert_with(|| Reach::new(self.threads.ctas));
         reach.add(cta, is_wide(scope), clock);
-        if let (Some(all), true) = (&mut self.elsewhere, leaves(word, scope)) {
-            all.join(clock);
-        }
     }
 
     /// What a thread of a CTA acquires.
     fn acquired(&self, word: Word, cta: u32, scope: Scope) -> impl Iterator<Item = &Clock> {
-        let here = self.words.get(&word);
-        let here = here.into_iter();
-        let elsewhere = self.elsewhere.iter().filter(move |_| leaves(word, scope));
+        let here = self.words.get(&word).into_iter();
         here.flat_map(move |r| r.each(cta, is_wide(scope)))
-            .chain(elsewhere)
     }
 }
 
@@ -117,9 +109,6 @@ fn leaves(word: Word, scope: Scope) -> bool {
     scope >= Scope::Gpu && matches!(word, Word::Global(_))
 }
 
-/// What some lanes know.
-type Told = Option<(Mask, Clock)>;
-
 /// How far a scope reaches: the CTA, the cluster, the device.
 const REACH: [Scope; 3] = [Scope::Cta, Scope::Cluster, Scope::Sys];
 
@@ -131,29 +120,44 @@ fn reach(scope: Scope) -> usize {
     }
 }
 
+/// What a warp's lanes knew and did when they ran their last fences.
+#[derive(Clone, Default, Debug)]
+struct Before(Vec<(Mask, Arc<WarpClock>)>);
+
+impl Before {
+    /// Some lanes run a fence; what it covers is more than their fences before did.
+    fn fence(&mut self, lanes: Mask, clock: &Arc<WarpClock>) {
+        self.0.retain_mut(|(of, _)| {
+            *of &= !lanes;
+            *of != 0
+        });
+        self.0.push((lanes, clock.clone()));
+    }
+
+    /// What relaxed writes of some lanes release: of each what came before its own fence.
+    fn released(&self, lanes: Mask, threads: &Threads) -> Option<Clock> {
+        let mut told = None;
+        for (of, clock) in self.0.iter().filter(|(of, _)| of & lanes != 0) {
+            let told = told.get_or_insert_with(|| Clock::new(threads));
+            clock.tell(of & lanes, told);
+        }
+        told
+    }
+}
+
 /// What fences make of a warp's relaxed accesses.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Fenced {
     /// By reach, what came before the last fence that goes so far: later
     /// relaxed writes of these lanes release it.
-    before: [Told; 3],
+    before: [Before; 3],
     /// The same for fences of shared memory alone, and writes there; they are wide.
-    before_shared: Told,
+    before_shared: Before,
     /// By reach, what relaxed reads of these lanes have found: the next fence
     /// that goes so far acquires it.
-    found: [Told; 3],
+    found: [ByLanes; 3],
     /// What they have found in shared memory.
-    found_shared: Told,
-}
-
-fn gather(to: &mut Told, lanes: Mask, from: &Clock) {
-    match to {
-        Some((of, c)) => {
-            *of |= lanes;
-            c.join(from);
-        }
-        None => *to = Some((lanes, from.clone())),
-    }
+    found_shared: ByLanes,
 }
 
 impl Lockstep<'_, '_> {
@@ -172,6 +176,11 @@ impl Lockstep<'_, '_> {
             let same = same.fold(0, |m, l| m | 1 << l);
             groups.push((first, same));
             left &= !same;
+        }
+        if facts.only_writes {
+            // Of the values that lanes store in one word the last one stays.
+            let last = |m: Mask| 1 << (31 - m.leading_zeros());
+            groups.iter_mut().for_each(|g| g.1 = last(g.1));
         }
         // Lanes of one instruction follow one another: what one releases, the next may acquire.
         if !facts.only_reads {
@@ -216,10 +225,8 @@ impl Lockstep<'_, '_> {
             .is_shared()
             .then_some((&fenced.before_shared, order.scope));
         for (before, scope) in any.chain(shared) {
-            if let Some((of, clock)) = before
-                && of & lanes != 0
-            {
-                release(scope, clock);
+            if let Some(told) = before.released(lanes, &self.cluster.threads) {
+                release(scope, &told);
             }
         }
     }
@@ -228,7 +235,7 @@ impl Lockstep<'_, '_> {
         let (Some(released), Some(clock)) = (&self.cluster.released, &mut self.warp.clock) else {
             return;
         };
-        let cta = self.warp.cta;
+        let (cta, cluster) = (self.warp.cta, self.cluster.index);
         let global = &*self.global;
         let acquired = |scope: Scope| {
             let far = match word {
@@ -237,7 +244,8 @@ impl Lockstep<'_, '_> {
                 }
                 _ => None,
             };
-            released.acquired(word, cta, scope).chain(far)
+            let back = far.and_then(|c| c.far.of(cluster));
+            released.acquired(word, cta, scope).chain(far).chain(back)
         };
         if order.sem.acquires() {
             for c in acquired(order.scope) {
@@ -249,9 +257,9 @@ impl Lockstep<'_, '_> {
         for (i, scope) in scopes.into_iter().enumerate() {
             for c in acquired(scope) {
                 let fenced = self.warp.fenced.get_or_insert_default();
-                gather(&mut fenced.found[i], lanes, c);
+                fenced.found[i].add(lanes, c);
                 if i == 1 && word.is_shared() {
-                    gather(&mut fenced.found_shared, lanes, c);
+                    fenced.found_shared.add(lanes, c);
                 }
             }
         }
@@ -260,8 +268,7 @@ impl Lockstep<'_, '_> {
     /// A fence of the active lanes, of all memory or of shared memory alone.
     pub(crate) fn fence_order(&mut self, order: MemoryOrder, shared: bool) {
         let lanes = self.warp.active;
-        let (Some(released), Some(clock)) = (&mut self.cluster.released, &mut self.warp.clock)
-        else {
+        let Some(clock) = &mut self.warp.clock else {
             return;
         };
         let fenced = self.warp.fenced.get_or_insert_default();
@@ -273,18 +280,14 @@ impl Lockstep<'_, '_> {
             ),
             false => (&mut fenced.before[..reach], &fenced.found[..reach]),
         };
-        let elsewhere = released.elsewhere.as_mut();
-        let mut elsewhere = elsewhere.filter(|_| order.scope >= Scope::Gpu);
         if order.sem.releases() {
-            let mut told = Clock::new(&self.cluster.threads);
-            clock.release(lanes, &mut told);
-            before.iter_mut().for_each(|b| gather(b, lanes, &told));
-            elsewhere.iter_mut().for_each(|all| all.join(&told));
+            let then = Arc::new(WarpClock::clone(clock));
+            before.iter_mut().for_each(|b| b.fence(lanes, &then));
+            clock.now += 1;
         }
         if order.sem.acquires() {
-            let found = found.iter().flatten().filter(|(of, _)| of & lanes != 0);
-            found.for_each(|(_, found)| clock.acquire(lanes, found));
-            elsewhere.iter().for_each(|all| clock.acquire(lanes, all));
+            let found = found.iter().flat_map(|f| f.any(lanes));
+            found.for_each(|(of, found)| clock.acquire(of, found));
         }
     }
 }

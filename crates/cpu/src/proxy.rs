@@ -1,17 +1,36 @@
-//! Proxy fences: what a warp's lanes did before they ran one.
+//! Proxy fences: which lanes of a warp ran one, and when.
+//!
+//! A fence orders an access before an engine's work if the lane of the access
+//! ran it after the access, and whoever issues the work knows of the fence.
 
-use crate::clock::{ALL_LANES, Moment, WarpClock};
+use crate::clock::Moment;
+use crate::warp_clock::{ALL_LANES, WarpClock};
 use warpline_ir::Mask;
 
-/// The proxy fences of one warp, numbered from 1 as they ran.
+/// What a fence orders.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Covers {
+    /// By itself, the shared memory of the own CTA.
+    Cta,
+    /// By itself, the shared memory of the cluster.
+    Cluster,
+    /// The shared memory of the own CTA, with an acquire of who issues.
+    Release,
+}
+
+/// One fence of some lanes.
+#[derive(Clone, Copy, Debug)]
+struct Ran {
+    lanes: Mask,
+    /// The segment.
+    clock: u32,
+    covers: Covers,
+}
+
+/// The proxy fences of one warp.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct ProxyFences {
-    /// Fences run so far.
-    pub(crate) count: u32,
-    /// By lane: its last fence that orders by itself.
-    whole: [u32; 32],
-    /// By lane: its last fence that releases.
-    released: [u32; 32],
+    ran: Vec<Ran>,
     /// The last fence that acquires.
     acquired: Option<Box<Acquired>>,
 }
@@ -19,69 +38,96 @@ pub(crate) struct ProxyFences {
 /// A fence that acquires.
 #[derive(Clone, Debug)]
 struct Acquired {
-    number: u32,
+    /// Fences that the warp had run before.
+    count: usize,
     lanes: Mask,
     /// What the warp knew then.
     clock: WarpClock,
 }
 
-fn note(last: &mut [u32; 32], lanes: Mask, number: u32) {
-    for (lane, at) in last.iter_mut().enumerate() {
-        if lanes >> lane & 1 == 1 {
-            *at = number;
-        }
-    }
-}
-
-/// Did a lane run a fence after so many? Which of several lanes it was is not known: any of them will do.
-fn since(last: &[u32; 32], lane: u8, count: u32) -> Option<u32> {
-    let last = last.get(lane as usize).or_else(|| last.iter().max());
-    last.copied().filter(|&last| last > count)
-}
-
 impl ProxyFences {
-    /// Some lanes run a fence that orders by itself.
-    pub(crate) fn whole(&mut self, lanes: Mask) {
-        self.count += 1;
-        note(&mut self.whole, lanes, self.count);
+    /// Fences run so far, but for those that acquire.
+    pub(crate) fn count(&self) -> u32 {
+        self.ran.len() as u32
     }
 
-    /// Some lanes run one that releases.
-    pub(crate) fn release(&mut self, lanes: Mask) {
-        self.count += 1;
-        note(&mut self.released, lanes, self.count);
+    /// Some lanes run a fence, in a segment.
+    pub(crate) fn run(&mut self, lanes: Mask, clock: u32, covers: Covers) {
+        self.ran.push(Ran {
+            lanes,
+            clock,
+            covers,
+        });
     }
 
     /// Some lanes run one that acquires.
     pub(crate) fn acquire(&mut self, lanes: Mask, clock: &WarpClock) {
-        self.count += 1;
         self.acquired = Some(Box::new(Acquired {
-            number: self.count,
+            count: self.ran.len(),
             lanes,
             clock: clock.clone(),
         }));
     }
 
-    /// Has a lane run a fence that orders by itself, after so many?
-    pub(crate) fn ordered(&self, lane: u8, count: u32) -> bool {
-        since(&self.whole, lane, count).is_some()
+    /// Has each lane of an access run a fence that fits, after so many and
+    /// below a number, of which another knows? Of two fences of a lane who
+    /// knows of the second knows of the first, so that the first decides.
+    fn ran(
+        &self,
+        m: &Moment,
+        numbers: std::ops::Range<usize>,
+        fits: impl Fn(Covers) -> bool,
+        knows: impl Fn(&Moment) -> bool,
+    ) -> bool {
+        let mut left = m.lanes;
+        for f in self.ran.get(numbers).unwrap_or_default() {
+            let lanes = f.lanes & left;
+            if lanes == 0 || !fits(f.covers) {
+                continue;
+            }
+            let clock = f.clock;
+            if !knows(&Moment { lanes, clock, ..*m }) {
+                return false;
+            }
+            left &= !lanes;
+            if left == 0 {
+                return true;
+            }
+        }
+        false
     }
 
-    /// The lane's last fence that releases, after so many.
-    pub(crate) fn released(&self, lane: u8, count: u32) -> Option<u32> {
-        since(&self.released, lane, count)
+    /// Has each lane of an access of this warp, to memory of the own CTA or of
+    /// a peer, run a fence since that orders by itself, of which another knows?
+    pub(crate) fn order(
+        &self,
+        m: &Moment,
+        count: u32,
+        own: bool,
+        knows: impl Fn(&Moment) -> bool,
+    ) -> bool {
+        let fits = |c| c == Covers::Cluster || own && c == Covers::Cta;
+        self.ran(m, count as usize..self.ran.len(), fits, knows)
     }
 
-    /// Has a lane run a fence that acquires, knowing of an access that was
-    /// released, if by the warp itself, by the fence of a number?
-    pub(crate) fn acquired(&self, lane: u8, m: &Moment, released: u32) -> bool {
-        self.acquired.as_ref().is_some_and(|a| {
-            let ran = match lane {
-                ALL_LANES => a.lanes == Mask::MAX,
-                lane => a.lanes >> lane & 1 == 1,
-            };
-            let own = m.thread == a.clock.thread;
-            ran && a.clock.knows(lane, m) && (!own || released < a.number)
-        })
+    /// Has each lane of an access of this warp run a fence since that releases,
+    /// and has a lane of another warp, or of this, acquired after that?
+    pub(crate) fn hand_over(&self, m: &Moment, count: u32, to: &ProxyFences, lane: u8) -> bool {
+        let Some(a) = &to.acquired else { return false };
+        let runs = match lane {
+            ALL_LANES => a.lanes == Mask::MAX,
+            lane => a.lanes >> lane & 1 == 1,
+        };
+        // Of the own fences those that came before.
+        let end = match m.thread == a.clock.thread {
+            true => a.count,
+            false => self.ran.len(),
+        };
+        runs && self.ran(
+            m,
+            count as usize..end,
+            |c| c == Covers::Release,
+            |fence| a.clock.knows(lane, fence),
+        )
     }
 }

@@ -1,11 +1,12 @@
 //! Global memory as the grid sees it: is an access ordered after those it meets?
 
-use crate::clock::ALL_LANES;
 use crate::env::Env;
-use crate::global::{Access, Conflict, Lanes, Touched};
+use crate::global::{Access, Conflict, Lanes, Touched, Why};
 use crate::machine::{Lockstep, lanes_of};
 use crate::memory::place;
 use crate::stats::dense;
+use crate::warp_clock::ALL_LANES;
+use std::ops::Range;
 use warpline_ir::job::CopyJob;
 use warpline_ir::{Done, Fault, FaultKind, Job, Mask, Scope, Span, WARP};
 
@@ -24,6 +25,7 @@ impl Lockstep<'_, '_> {
         writes: bool,
         scope: Option<Scope>,
     ) -> Result<(), Fault> {
+        let read_only = self.env.code.sites[self.site as usize].facts.read_only;
         let (Some(global), Some(clock)) = (self.global.as_mut(), self.warp.clock.as_deref()) else {
             return Ok(());
         };
@@ -44,6 +46,12 @@ impl Lockstep<'_, '_> {
         if dense(lanes, at, width) && place(at[0]).0 == place(at[WARP - 1]).0 {
             let (buffer, start) = place(at[0]);
             let range = start..start + (width * WARP) as u64;
+            if read_only {
+                let record = global.record(access(Lanes::Told, 0).touched);
+                return self.judge_read_only(record, buffer, &range, |byte| {
+                    (byte - start) as usize / width
+                });
+            }
             let access = access(Lanes::dense(start, width), ALL_LANES);
             if let Some(c) = global.check(&access, buffer, &range) {
                 let lane = (c.byte - start) as usize / width;
@@ -58,6 +66,12 @@ impl Lockstep<'_, '_> {
             (buffer, start..start + width as u64)
         };
         let record = global.record(access(Lanes::Told, 0).touched);
+        if read_only {
+            return lanes_of(lanes).try_for_each(|lane| {
+                let (buffer, range) = range(lane);
+                self.judge_read_only(record, buffer, &range, |_| lane)
+            });
+        }
         // All lanes ask for one word, again and again.
         let first = lanes.trailing_zeros() as usize % WARP;
         if !writes && lanes_of(lanes).all(|l| at[l] == at[first]) {
@@ -87,21 +101,40 @@ impl Lockstep<'_, '_> {
         Ok(())
     }
 
+    /// Judges and notes a read of bytes that nobody may write during the launch.
+    fn judge_read_only(
+        &mut self,
+        record: u32,
+        buffer: usize,
+        range: &Range<u64>,
+        lane: impl Fn(u64) -> usize,
+    ) -> Result<(), Fault> {
+        let Some(global) = self.global.as_mut() else {
+            return Ok(());
+        };
+        if let Some(c) = global.check_read_only(buffer, range) {
+            return Err(self.global_race(Some(lane(c.byte)), buffer, false, &c));
+        }
+        global.note_read_only(record, buffer, range);
+        Ok(())
+    }
+
     /// Judges and notes what an engine will touch for a lane, or for all.
     pub(crate) fn judge_job(&mut self, job: &Job, lane: u8) -> Result<(), Fault> {
         if self.global.is_none() {
             return Ok(());
         }
         let (id, threads) = (self.warp.id, &self.cluster.threads);
-        let (reads, wrote) = match job.done() {
+        let (reads, wrote, of) = match job.done() {
             Done::Bytes(bar) => {
                 let phase = self.cluster.ctas[bar.cta as usize].bars[bar.slot as usize].phase;
                 let reads = (threads.barrier(bar.cta, bar.slot), phase);
-                (reads, reads)
+                (reads, reads, ALL_LANES)
             }
-            Done::BulkGroup { .. } => (
+            Done::BulkGroup { lane } => (
                 (threads.bulk(id), self.warp.copies),
                 (threads.bulk_writes(id), self.warp.copies),
+                lane as u8,
             ),
             // Nobody waits for a prefetch; wgmmas do not reach global memory.
             Done::WgmmaGroup | Done::CopyGroup { .. } | Done::Nobody => return Ok(()),
@@ -112,7 +145,7 @@ impl Lockstep<'_, '_> {
         job.writes(&mut |s| spans.push((s, wrote, true, scope)));
         for (span, engine, writes, scope) in spans {
             if let Span::Global(addr, len) = span {
-                self.judge_span((addr, len), lane, ALL_LANES, engine, writes, scope)?;
+                self.judge_span((addr, len), lane, of, engine, writes, scope)?;
             }
         }
         Ok(())
@@ -205,12 +238,17 @@ pub(crate) fn race(
         true => "another thread",
         false => "another CTA",
     };
-    let (why, rule) = match c.narrow {
-        true => ("the scope of one does not reach the other", SCOPE),
-        false => ("nothing orders the two", WRITER),
+    let text = match c.why {
+        Why::Scope => format!(
+            "{verb} {byte}, {did} before by {who}; the scope of one does not reach the other ({SCOPE})"
+        ),
+        Why::Order => {
+            format!("{verb} {byte}, {did} before by {who}; nothing orders the two ({WRITER})")
+        }
+        Why::ReadOnly => format!(
+            "{verb} {byte}, {did} before in this launch; a read-only load (ld.global.nc) is for \
+             bytes that no thread writes during the launch"
+        ),
     };
-    Fault::new(
-        FaultKind::Race,
-        format!("{verb} {byte}, {did} before by {who}; {why} ({rule})"),
-    )
+    Fault::new(FaultKind::Race, text)
 }

@@ -31,7 +31,7 @@ pub fn run(
     check_ops(kernel, &code, target)?;
     let one_scheduler = code.communicates;
     let room = residency::clusters(kernel, &code, target, options.sms);
-    let env = Env::new(kernel, code, launch, memory, options.timing, options.sms);
+    let env = Env::new(kernel, code, launch, memory, options);
     let run = Run {
         env: &env,
         options,

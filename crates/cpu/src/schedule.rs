@@ -20,6 +20,7 @@ use crate::machine::Lockstep;
 use crate::options::Timing;
 use crate::report;
 use crate::rng::Rng;
+use crate::spin::Spins;
 use crate::stats::Counters;
 use crate::step::{Stop, Turn};
 use crate::warp::{Status, Waiting, Warp};
@@ -32,6 +33,12 @@ const TURN: u32 = 1024;
 
 /// Polls in a row after which nothing is expected to change any more.
 const PATIENCE: u64 = 1 << 18;
+
+/// The most ops that a warp runs without a wait.
+const ENDLESS: u64 = 1 << 30;
+
+/// The most steps of a run that has no limit of its own.
+const MAX_STEPS: u64 = 1 << 36;
 
 /// A cluster on the machine, with its warps.
 #[derive(Debug)]
@@ -66,6 +73,8 @@ pub(crate) struct Scheduler<'e, 'k> {
     idle: u64,
     /// `idle` when something else was last made to move.
     pushed: u64,
+    /// Warps that run although nothing changes.
+    spins: Spins<Key>,
     counters: &'e mut Counters,
     /// Told of each CTA that is done.
     done: &'e dyn Fn(),
@@ -104,10 +113,11 @@ impl<'e, 'k> Scheduler<'e, 'k> {
             remote: VecDeque::new(),
             rng,
             odds,
-            max_steps: max_steps.unwrap_or(u64::MAX),
+            max_steps: max_steps.unwrap_or(MAX_STEPS),
             steps: 0,
             idle: 0,
             pushed: 0,
+            spins: Spins::new(),
             counters,
             done,
         }
@@ -264,6 +274,7 @@ impl<'e, 'k> Scheduler<'e, 'k> {
             deferred: None,
             lane: None,
             other: None,
+            branch: None,
         };
         let stop = m.run(turn);
         self.steps = m.now;
@@ -271,8 +282,13 @@ impl<'e, 'k> Scheduler<'e, 'k> {
         let stop = match stop {
             Ok(stop) => stop,
             Err(fault) => {
-                let (site, lane, other) = (m.site, m.lane, m.other);
-                return Err(report::fault(self.env, r, w, site, fault, lane, other));
+                let (site, lane, other, branch) = (m.site, m.lane, m.other, m.branch);
+                let mut e = report::fault(self.env, r, w, site, fault, lane, other);
+                if let Some(branch) = branch {
+                    let (cluster, warp) = (r.cluster.index, r.warps[w].id);
+                    e.at = Some(self.env.branch(cluster, warp, branch));
+                }
+                return Err(e);
             }
         };
         if stop == Stop::Exited {
@@ -302,11 +318,46 @@ impl<'e, 'k> Scheduler<'e, 'k> {
             self.complete_all(at)?;
         }
         self.settle(at)?;
+        self.check_loops((at, w), progress)?;
         if self.idle < PATIENCE {
             return Ok(true);
         }
         // Warps that only poll, with no work in flight, will poll for ever.
         Err(self.stuck("nothing changes any more".into()))
+    }
+
+    /// Refuses loops that never end: all warps that can run repeat themselves,
+    /// or one runs for ever without a wait.
+    fn check_loops(&mut self, key: Key, progress: bool) -> Result<()> {
+        if progress {
+            self.spins.change(self.steps);
+        }
+        let Some(r) = &mut self.resident[key.0] else {
+            return Ok(());
+        };
+        let warp = &mut r.warps[key.1];
+        if warp.status != Status::Ready {
+            warp.waited = warp.ran.ops;
+        }
+        if warp.ran.ops - warp.waited > ENDLESS {
+            let why =
+                format!("a warp has run {ENDLESS} ops without a wait, in a loop without an end");
+            return Err(self.stuck(why));
+        }
+        if progress || !self.spins.turn(key, warp, self.steps) {
+            return Ok(());
+        }
+        let all = self.ready.iter().chain(&self.remote);
+        if !all.clone().all(|key| self.spins.repeats(key)) {
+            return Ok(());
+        }
+        // What is in flight may change what they read.
+        if self.complete_oldest()? {
+            self.spins.change(self.steps);
+            return Ok(());
+        }
+        let why = "loops without an end repeat themselves, and nothing else can go on";
+        Err(self.stuck(why.into()))
     }
 
     /// Wakes the warps that can go on, and ends the cluster if all have left.
@@ -345,18 +396,35 @@ impl<'e, 'k> Scheduler<'e, 'k> {
         };
         let cta = r.warps[w].cta;
         let c = &r.cluster.ctas[cta as usize];
-        if !self.env.races || c.live > 0 || !c.shared.busy() {
+        if !self.env.races || c.live > 0 {
             return Ok(());
         }
-        let Some((warp, site)) = r.cluster.engines.on(cta) else {
-            return Ok(());
+        let at_work = if c.shared.busy() {
+            r.cluster.engines.on(cta)
+        } else {
+            None
         };
-        let fault = Fault::new(
-            FaultKind::PeerExited,
-            format!(
-                "is still at work on the shared memory of the CTA of rank {cta}, which has left"
+        // Others that reached into it must be known to one of its threads, which has left after that.
+        let left = c.left.as_ref();
+        let reached = left.and_then(|left| c.reached.unknown(|m| left.knows(m)));
+        let (warp, site, text) = match (at_work, reached) {
+            (Some((warp, site)), _) => (
+                warp,
+                site,
+                format!(
+                    "is still at work on the shared memory of the CTA of rank {cta}, which has left"
+                ),
             ),
-        );
+            (None, Some(last)) => (
+                last.warp,
+                last.site,
+                format!(
+                    "reaches into the CTA of rank {cta}, which may have left by then: nothing orders its exit after this"
+                ),
+            ),
+            (None, None) => return Ok(()),
+        };
+        let fault = Fault::new(FaultKind::PeerExited, text);
         Err(report::fault(
             self.env,
             r,

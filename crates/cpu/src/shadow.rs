@@ -2,15 +2,19 @@
 //! next access is ordered after it (the FastTrack scheme).
 //!
 //! Each byte keeps two *marks*: its last write, and its reads since. A mark is
-//! the number of a [`Touched`] record and a lane; a byte read by several
-//! threads that do not know of each other keeps a mark of a set of marks.
+//! the number of a [`Touched`] record and the code of a set of lanes; a byte
+//! read, or updated by atomics, by several threads that do not know of each
+//! other keeps a mark of a set of marks.
 //! Records are shared by all bytes that one op touched, so that a byte costs
 //! eight bytes of shadow, and runs of equal marks are judged once.
 
-use crate::clock::{ALL_LANES, Moment, Threads, WarpClock};
-use crate::proxy::ProxyFences;
+use crate::clock::{Moment, Threads};
+use crate::lane_sets::{LANE_BITS, LaneCode, LaneSets};
+use crate::proxy::{Covers, ProxyFences};
+use crate::warp_clock::WarpClock;
 use std::collections::HashMap;
 use std::ops::Range;
+use warpline_ir::Mask;
 
 /// One op that touched memory, in one segment of one thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,10 +33,9 @@ pub(crate) struct Touched {
     atomic: bool,
 }
 
-/// A record and a lane, or a set: 0 is none.
+/// A record and the code of its lanes, or a set: 0 is none.
 type Mark = u32;
 
-const LANE_BITS: u32 = 6;
 const SET: Mark = 1 << 31;
 
 /// Records and sets are compacted when there are more than this many, or
@@ -46,6 +49,8 @@ pub(crate) struct Conflict {
     pub(crate) with: Touched,
     /// Did it write?
     pub(crate) wrote: bool,
+    /// The lanes and the segment of it.
+    pub(crate) moment: Moment,
     /// The first byte both touch.
     pub(crate) byte: u32,
 }
@@ -55,7 +60,7 @@ pub(crate) struct Conflict {
 pub(crate) struct Who<'a> {
     /// What its warp knows.
     pub(crate) clock: &'a WarpClock,
-    /// The lane, or [`ALL_LANES`].
+    /// The lane, or [`ALL_LANES`](crate::warp_clock::ALL_LANES).
     pub(crate) lane: u8,
     /// Is it an atomic?
     pub(crate) atomic: bool,
@@ -71,6 +76,8 @@ pub(crate) struct Shadow {
     /// By warp and site: the record of its last access there.
     memo: Vec<Vec<u32>>,
     sites: usize,
+    /// The sets of lanes that marks name.
+    lanes: LaneSets,
     /// By warp: proxy fences run.
     fences: Vec<ProxyFences>,
     /// Warps of each CTA.
@@ -85,8 +92,12 @@ struct Cells {
     read: Vec<Mark>,
 }
 
-fn mark(record: u32, lane: u8) -> Mark {
-    record << LANE_BITS | u32::from(lane)
+fn mark(record: u32, lanes: LaneCode) -> Mark {
+    record << LANE_BITS | u32::from(lanes.0)
+}
+
+fn code(m: Mark) -> LaneCode {
+    LaneCode((m & ((1 << LANE_BITS) - 1)) as u16)
 }
 
 impl Shadow {
@@ -112,6 +123,7 @@ impl Shadow {
             compact_at: COMPACT,
             memo: vec![Vec::new(); warps],
             sites,
+            lanes: LaneSets::default(),
             fences: vec![ProxyFences::default(); warps],
             warps: t.warps,
             cells: (0..t.ctas).map(|_| cells()).collect(),
@@ -127,7 +139,7 @@ impl Shadow {
             clock,
             site,
             warp,
-            fence: self.fences[warp as usize].count,
+            fence: self.fences[warp as usize].count(),
             atomic: who.atomic,
         })
     }
@@ -171,26 +183,26 @@ impl Shadow {
         }
     }
 
-    /// Notes a proxy fence of some lanes.
-    pub(crate) fn fence(&mut self, warp: u32, lanes: u32) {
-        self.fences[warp as usize].whole(lanes);
+    /// The code of a set of lanes.
+    pub(crate) fn lanes(&mut self, lanes: Mask) -> LaneCode {
+        self.lanes.code(lanes)
     }
 
-    /// Notes a proxy fence that only releases.
-    pub(crate) fn fence_release(&mut self, warp: u32, lanes: u32) {
-        self.fences[warp as usize].release(lanes);
+    /// Notes a proxy fence of some lanes of a warp.
+    pub(crate) fn fence(&mut self, clock: &WarpClock, lanes: Mask, covers: Covers) {
+        self.fences[clock.thread as usize].run(lanes, clock.now, covers);
     }
 
     /// Notes a proxy fence that only acquires, and what its warp knows.
-    pub(crate) fn fence_acquire(&mut self, warp: u32, lanes: u32, clock: &WarpClock) {
-        self.fences[warp as usize].acquire(lanes, clock);
+    pub(crate) fn fence_acquire(&mut self, lanes: Mask, clock: &WarpClock) {
+        self.fences[clock.thread as usize].acquire(lanes, clock);
     }
 
     fn moment(&self, m: Mark) -> Moment {
         let r = &self.records[(m >> LANE_BITS) as usize];
         Moment {
             thread: r.thread,
-            lane: (m & ((1 << LANE_BITS) - 1)) as u8,
+            lanes: self.lanes.mask(code(m)),
             clock: r.clock,
         }
     }
@@ -219,6 +231,7 @@ impl Shadow {
     fn conflict(&self, m: Mark, wrote: bool, byte: u32) -> Conflict {
         Conflict {
             with: self.records[(m >> LANE_BITS) as usize],
+            moment: self.moment(m),
             wrote,
             byte,
         }
@@ -312,28 +325,44 @@ impl Shadow {
         found(&cells.write, true).or_else(|| found(&cells.read, false).filter(|_| write))
     }
 
-    /// Has the thread of an access run a proxy fence since? If it only
-    /// released, to bytes of its own CTA: has who asks acquired since? For what
-    /// lanes copied, has any who knew of it run one? Engines need none.
+    /// Have the lanes of an access run a proxy fence since, one that covers the
+    /// CTA of its bytes and that who asks knows of? If they only released, to bytes of their own CTA: has
+    /// who asks acquired since? For what lanes copied, has any who knew of it
+    /// run one? Engines need none.
     fn is_fenced(&self, who: &Who<'_>, cta: u32, m: Mark) -> bool {
         let r = &self.records[(m >> LANE_BITS) as usize];
         let moment = self.moment(m);
         let Some(fences) = self.fences.get(r.thread as usize) else {
             return who.clock.is_fenced(who.lane, &moment);
         };
-        fences.ordered(moment.lane, r.fence)
-            || cta == r.thread / self.warps
-                && fences.released(moment.lane, r.fence).is_some_and(|n| {
-                    self.fences[who.clock.thread as usize].acquired(who.lane, &moment, n)
-                })
+        let own = cta == r.thread / self.warps;
+        let knows = |fence: &Moment| who.clock.knows(who.lane, fence);
+        let asks = &self.fences[who.clock.thread as usize];
+        fences.order(&moment, r.fence, own, knows)
+            || own && fences.hand_over(&moment, r.fence, asks, who.lane)
     }
 
-    /// Notes that these bytes were written.
-    pub(crate) fn wrote(&mut self, record: u32, lane: u8, cta: u32, range: &Range<u32>) {
+    /// Notes that these bytes were written by one who knows of all who touched them.
+    pub(crate) fn wrote(&mut self, record: u32, lanes: LaneCode, cta: u32, range: &Range<u32>) {
         let cells = &mut self.cells[cta as usize];
         let range = range.start as usize..range.end as usize;
-        cells.write[range.clone()].fill(mark(record, lane));
+        cells.write[range.clone()].fill(mark(record, lanes));
         cells.read[range].fill(0);
+    }
+
+    /// Notes that an atomic updated these bytes: other atomics that it does not
+    /// know of stay beside it.
+    pub(crate) fn updated(
+        &mut self,
+        knows: &dyn Fn(&Moment) -> bool,
+        record: u32,
+        lanes: LaneCode,
+        cta: u32,
+        range: &Range<u32>,
+    ) {
+        let mut marks = std::mem::take(&mut self.cells[cta as usize].write);
+        self.add(knows, mark(record, lanes), &mut marks, range);
+        self.cells[cta as usize].write = marks;
     }
 
     /// Notes that these bytes were read: by `who`, or by an engine it gave work to.
@@ -341,12 +370,24 @@ impl Shadow {
         &mut self,
         who: &Who<'_>,
         record: u32,
-        lane: u8,
+        lanes: LaneCode,
         cta: u32,
         range: &Range<u32>,
     ) {
-        let new = mark(record, lane);
         let mut marks = std::mem::take(&mut self.cells[cta as usize].read);
+        let knows = |m: &Moment| who.clock.knows(who.lane, m);
+        self.add(&knows, mark(record, lanes), &mut marks, range);
+        self.cells[cta as usize].read = marks;
+    }
+
+    /// Adds a mark to those of some bytes.
+    fn add(
+        &mut self,
+        knows: &dyn Fn(&Moment) -> bool,
+        new: Mark,
+        marks: &mut [Mark],
+        range: &Range<u32>,
+    ) {
         let (mut from, mut to) = (0, new);
         for chunk in marks[range.start as usize..range.end as usize].chunks_mut(64) {
             if chunk.iter().fold(0, |d, m| d | m ^ from) == 0 {
@@ -355,39 +396,46 @@ impl Shadow {
             }
             for m in chunk {
                 if *m != from {
-                    (from, to) = (*m, self.add_reader(who, *m, new));
+                    (from, to) = (*m, self.beside(knows, *m, new));
                 }
                 *m = to;
             }
         }
-        self.cells[cta as usize].read = marks;
     }
 
-    /// The readers in `old` that `who` does not know of, and the new one.
-    fn add_reader(&mut self, who: &Who<'_>, old: Mark, new: Mark) -> Mark {
+    /// The lanes of two marks of one record.
+    fn both(&mut self, a: Mark, b: Mark) -> Mark {
+        let lanes = self.lanes.mask(code(a)) | self.lanes.mask(code(b));
+        mark(a >> LANE_BITS, self.lanes.code(lanes))
+    }
+
+    /// Does a new access stand for an old one: is who knows of it sure to know
+    /// of the old one, and who conflicts with the old one sure to conflict with it?
+    fn covers(&self, knows: &dyn Fn(&Moment) -> bool, old: Mark, new: Mark) -> bool {
+        let (m, n) = (self.moment(old), self.moment(new));
+        let same_lanes = m.thread == n.thread && m.lanes & !n.lanes == 0 && m.clock <= n.clock;
+        let atomic = |m: Mark| self.records[(m >> LANE_BITS) as usize].atomic;
+        (same_lanes || knows(&m)) && (atomic(old) || !atomic(new))
+    }
+
+    /// The accesses in `old` that the new one does not stand for, and the new one.
+    fn beside(&mut self, knows: &dyn Fn(&Moment) -> bool, old: Mark, new: Mark) -> Mark {
         if old == 0 || old == new {
             return new;
         }
         if old & SET == 0 {
             if old >> LANE_BITS == new >> LANE_BITS {
-                return mark(new >> LANE_BITS, ALL_LANES);
+                return self.both(old, new);
             }
-            if who.clock.knows(who.lane, &self.moment(old)) {
+            if self.covers(knows, old, new) {
                 return new;
             }
             return self.intern(vec![old, new]);
         }
-        let mut set: Vec<Mark> = self.sets[(old & !SET) as usize]
-            .iter()
-            .copied()
-            .filter(|&m| !who.clock.knows(who.lane, &self.moment(m)))
-            .collect();
-        match set
-            .iter_mut()
-            .find(|m| **m >> LANE_BITS == new >> LANE_BITS)
-        {
-            Some(m) if *m != new => *m = mark(new >> LANE_BITS, ALL_LANES),
-            Some(_) => {}
+        let mut set = self.sets[(old & !SET) as usize].to_vec();
+        set.retain(|&m| !self.covers(knows, m, new));
+        match set.iter().position(|m| m >> LANE_BITS == new >> LANE_BITS) {
+            Some(i) => set[i] = self.both(set[i], new),
             None => set.push(new),
         }
         match set[..] {
@@ -461,6 +509,7 @@ mod tests {
         warps: 3,
         bars: 0,
         streams: false,
+        bulks: false,
     };
 
     fn who(clock: &WarpClock, lane: u8) -> Who<'_> {
@@ -474,14 +523,14 @@ mod tests {
     fn read(s: &mut Shadow, w: &Who<'_>, site: u32, range: Range<u32>) -> Option<Conflict> {
         let found = s.check_read(w, 0, &range);
         let r = s.access(w, site);
-        s.read(w, r, w.lane, 0, &range);
+        s.read(w, r, LaneCode::lane(w.lane), 0, &range);
         found
     }
 
     fn write(s: &mut Shadow, w: &Who<'_>, site: u32, range: Range<u32>) -> Option<Conflict> {
         let found = s.check_write(w, 0, &range);
         let r = s.access(w, site);
-        s.wrote(r, w.lane, 0, &range);
+        s.wrote(r, LaneCode::lane(w.lane), 0, &range);
         found
     }
 
@@ -523,10 +572,10 @@ mod tests {
     #[test]
     fn a_fence_counts_for_its_lane_and_what_came_before() {
         let mut s = Shadow::new(&T, 64, 8);
-        let w = WarpClock::new(&T, 0);
+        let mut w = WarpClock::new(&T, 0);
         write(&mut s, &who(&w, 0), 1, 0..4);
         write(&mut s, &who(&w, 1), 1, 4..8);
-        s.fence(0, 0b01);
+        s.fence(&w, 0b01, Covers::Cta);
         assert_eq!(s.unfenced(&who(&w, 0), 0, &(0..4), false), None);
         assert_eq!(s.unfenced(&who(&w, 0), 0, &(0..8), false).unwrap().byte, 4);
         write(&mut s, &who(&w, 0), 1, 0..4);
@@ -535,7 +584,10 @@ mod tests {
         assert_eq!(s.unfenced(&who(&w, 0), 0, &(16..20), false), None);
         let c = s.unfenced(&who(&w, 0), 0, &(16..20), true).unwrap();
         assert_eq!((c.byte, c.wrote), (16, false));
-        s.fence(0, u32::MAX);
+        s.fence(&w, Mask::MAX, Covers::Cta);
+        // A lane knows of the fences of others once they have met.
+        assert!(s.unfenced(&who(&w, 0), 0, &(0..64), true).is_some());
+        w.sync();
         assert_eq!(s.unfenced(&who(&w, 0), 0, &(0..64), true), None);
     }
 

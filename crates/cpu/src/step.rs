@@ -3,7 +3,7 @@
 use crate::compile::Inst;
 use crate::machine::{Lockstep, lanes_of};
 use crate::warp::{Ran, Saved, Status};
-use warpline_ir::{Fault, Machine, Mask, Operand, RegId, Step};
+use warpline_ir::{Fault, FaultKind, Machine, Mask, Operand, RegId, Step};
 
 /// The most steps of one turn, so that a loop in which nothing is visible ends one too.
 const TURN_STEPS: u64 = 1 << 16;
@@ -142,7 +142,13 @@ impl Lockstep<'_, '_> {
                     }
                 }
                 Inst::Next { var, step, head } => {
-                    let step = self.get::<u32>(*step);
+                    let by = *step;
+                    let step = self.get::<u32>(by);
+                    if let Operand::Reg(_) | Operand::Imm(0) = by
+                        && let Some(lane) = lanes_of(self.warp.active).find(|&l| step[l] == 0)
+                    {
+                        return Err(self.stands_still(*head, lane));
+                    }
                     let mut v = self.get::<u32>((*var).into());
                     for (v, s) in v.iter_mut().zip(step) {
                         *v = v.wrapping_add(s);
@@ -159,8 +165,7 @@ impl Lockstep<'_, '_> {
                 Inst::Jump(to) => next = *to,
                 Inst::Elect => {
                     self.save(0, None, done);
-                    let active = self.warp.active;
-                    self.warp.active = active & active.wrapping_neg();
+                    self.warp.active = self.env.elected(self.warp.active);
                 }
                 Inst::Exit => return Ok(Stop::Exited),
             }
@@ -214,6 +219,16 @@ impl Lockstep<'_, '_> {
             self.warp.active = on;
         }
         on != 0
+    }
+
+    /// A loop counts by 0.
+    #[cold]
+    fn stands_still(&mut self, head: u32, lane: usize) -> Fault {
+        if let Inst::Below { branch, .. } = &self.code.insts[head as usize] {
+            self.branch = Some(*branch);
+        }
+        let text = "counts by 0: its loop never ends";
+        self.fault_in(lane, FaultKind::Deadlock, text.into())
     }
 
     fn below(&mut self, var: RegId, to: Operand, signed: bool) -> Mask {

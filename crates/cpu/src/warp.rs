@@ -1,8 +1,8 @@
 //! One warp: where it is, which lanes run, its registers, what it waits for.
 
-use crate::clock::WarpClock;
 use crate::compile::{RoleCode, Slot};
 use crate::order::Fenced;
+use crate::warp_clock::WarpClock;
 use warpline_ir::{BarAt, Lane, Lanes, Mask, RegId};
 
 /// A warp, between two steps.
@@ -42,6 +42,8 @@ pub(crate) struct Warp {
     pub(crate) copies: u32,
     /// Ops it has run, and with how many lanes.
     pub(crate) ran: Ran,
+    /// Ops it had run when it last waited.
+    pub(crate) waited: u64,
     /// Accesses to memory it has made.
     pub(crate) accesses: u64,
     /// Work it has given to engines.
@@ -144,6 +146,7 @@ impl Warp {
             wgmma: code.wgmma.then(|| Box::new(InFlight::new(registers))),
             copies: 0,
             ran: Ran::default(),
+            waited: 0,
             accesses: 0,
             jobs: 0,
             clock: None,
@@ -153,7 +156,7 @@ impl Warp {
 }
 
 /// A warp's registers: 32 lanes of each, one after the other.
-#[derive(Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Registers {
     words: Vec<u64>,
     preds: Vec<Mask>,

@@ -228,8 +228,8 @@ pub trait Machine {
 
     /// Performs an act of synchronisation for the active lanes, or says that it must wait.
     fn sync(&mut self, s: &Sync) -> Exec;
-    /// Hands work to an asynchronous engine.
-    fn submit(&mut self, job: Job) -> Result<(), Fault>;
+    /// Hands work of some of the active lanes to an asynchronous engine.
+    fn submit(&mut self, lanes: Mask, job: Job) -> Result<(), Fault>;
 }
 
 /// A PTX instruction writer, as ops see it.

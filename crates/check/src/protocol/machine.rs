@@ -576,7 +576,7 @@ impl Machine for World<'_, '_> {
         self.act(s)
     }
 
-    fn submit(&mut self, job: Job) -> Result<(), Fault> {
+    fn submit(&mut self, _: Mask, job: Job) -> Result<(), Fault> {
         let issued = self.issue(&job);
         issued.map_err(|s| self.fault(s))
     }

@@ -56,6 +56,9 @@ fn handed_to_an_engine(h: Halves) -> Kernel {
             }
             warp_sync();
             elect(|| full.at(0).arrive());
+            if h == Halves::ReleaseTooLate {
+                fence_async_release();
+            }
         });
         k.role("stores").body(|| {
             elect(|| {
@@ -87,7 +90,7 @@ fn a_proxy_fence_may_be_cut_in_a_release_and_an_acquire() {
         let got = run(&right, &options).unwrap_or_else(|e| panic!("{options:?}: {e}"));
         assert_eq!(got, (5..37).collect::<Vec<_>>());
     }
-    for h in WRONG.into_iter().filter(|h| *h != Halves::ReleaseTooLate) {
+    for h in WRONG {
         let wrong = handed_to_an_engine(h);
         for options in strict() {
             let e = run(&wrong, &options).unwrap_err();
@@ -158,6 +161,85 @@ fn a_release_covers_the_shared_memory_of_its_own_cta() {
         let run = |k: &Kernel| Setup::new().output("x", 256).run(k, 2, &options);
         run(&kernel(false)).unwrap_or_else(|e| panic!("{e}"));
         let e = run(&kernel(true)).unwrap_err();
+        assert_eq!(e.kind, FaultKind::MissingProxyFence, "{e}");
+    }
+}
+
+#[test]
+fn a_proxy_fence_after_the_arrival_comes_too_late() {
+    // In every order: whoever issues the copy does not know of the fence.
+    let kernel = |late: bool| {
+        build(|k| {
+            let x = k.pointer::<u32>("x");
+            let t = k.tile::<u32>("t", 1, 32).plain().declare();
+            let full = k.barrier("full", 1).count(32);
+            k.role("writes").body(|| {
+                t.whole().store(0u32, lane_id(), lane_id());
+                if !late {
+                    fence_async();
+                }
+                full.at(0).arrive();
+                if late {
+                    fence_async();
+                }
+            });
+            k.role("stores").body(|| {
+                elect(|| {
+                    full.at(0).wait(0);
+                    bulk_store(t.whole(), x.address(0), 128);
+                    bulk_commit();
+                    bulk_wait(0);
+                });
+            });
+        })
+    };
+    for options in timings() {
+        run(&kernel(false), &options).unwrap_or_else(|e| panic!("{e}"));
+    }
+    for options in strict() {
+        let e = run(&kernel(true), &options).unwrap_err();
+        assert_eq!(e.kind, FaultKind::MissingProxyFence, "{e}");
+    }
+}
+
+#[test]
+fn a_proxy_fence_of_the_own_cta_does_not_cover_a_peer() {
+    // Each CTA writes into its peer, or into itself, and stores its own tile by a bulk copy.
+    let kernel = |fence: fn(), to_peer: bool| {
+        build(|k| {
+            k.cluster(2, 1, 1);
+            let x = k.pointer::<u32>("x");
+            let t = k.tile::<u32>("t", 1, 32).plain().declare();
+            k.role("all").body(|| {
+                let to = match to_peer {
+                    true => t.whole().peer(1u32 - cluster_rank()),
+                    false => t.whole(),
+                };
+                to.store(0u32, lane_id(), 1u32);
+                fence();
+                cluster_sync();
+                elect(|| {
+                    bulk_store(t.whole(), x.address(cluster_rank() * 32u32), 128);
+                    bulk_commit();
+                    bulk_wait(0);
+                });
+            });
+        })
+    };
+    let run = |k: &Kernel, options: &Options| Setup::new().output("x", 256).run(k, 2, options);
+    let right: [(fn(), bool); 4] = [
+        (fence_async, false),
+        (fence_async_cluster, false),
+        (fence_async_cluster, true),
+        (fence_async_all, true),
+    ];
+    for options in timings() {
+        for (fence, to_peer) in right {
+            run(&kernel(fence, to_peer), &options).unwrap_or_else(|e| panic!("{e}"));
+        }
+    }
+    for options in strict() {
+        let e = run(&kernel(fence_async, true), &options).unwrap_err();
         assert_eq!(e.kind, FaultKind::MissingProxyFence, "{e}");
     }
 }

@@ -369,3 +369,79 @@ fn bulk_reductions_of_many_ctas_add_up_and_bulk_stores_do_not() {
     passes(&k(true), 4);
     races(&k(false), 4, "R18.writer");
 }
+
+/// Waits until a flag is raised.
+fn wait_for(flag: Global<u32>, i: u32) {
+    while_(|| flag.word(i).load(ACQUIRE).eq(0u32), || nanosleep(20));
+}
+
+#[test]
+fn a_flag_hands_over_what_was_released_through_it_and_not_through_another() {
+    // Two warps of the first CTA, beside other CTAs: word 0 is raised before the data is written.
+    let kernel = |flag: u32| {
+        let mut k = build(|k| {
+            let (a, b) = (k.pointer::<u32>("a"), k.pointer::<u32>("b"));
+            let first = || cta_id().eq(0u32);
+            k.role("sends").body(|| {
+                elect(|| {
+                    if_(first(), || {
+                        a.word(0u32).store(1u32, RELEASE);
+                        b.store(0u32, 7u32);
+                        a.word(1u32).store(1u32, RELEASE);
+                    });
+                });
+            });
+            k.role("reads").body(|| {
+                elect(|| {
+                    if_(first(), || {
+                        wait_for(a, flag);
+                        b.store(1u32, b.load(0u32));
+                    });
+                });
+            });
+        });
+        k.co_resident = true;
+        k
+    };
+    passes(&kernel(1), 3);
+    races(&kernel(0), 3, "R18.writer");
+}
+
+#[test]
+fn what_goes_out_to_another_cluster_comes_back() {
+    // The second CTA waits for the first warp of the first one, and lets its second warp go.
+    let kernel = |waits: bool| {
+        let mut k = build(|k| {
+            let (a, b) = (k.pointer::<u32>("a"), k.pointer::<u32>("b"));
+            k.role("sends").body(|| {
+                elect(|| {
+                    if_else(
+                        cta_id().eq(0u32),
+                        || {
+                            b.store(0u32, 7u32);
+                            a.word(0u32).store(1u32, RELEASE);
+                        },
+                        || {
+                            if waits {
+                                wait_for(a, 0);
+                            }
+                            a.word(1u32).store(1u32, RELEASE);
+                        },
+                    );
+                });
+            });
+            k.role("reads").body(|| {
+                elect(|| {
+                    if_(cta_id().eq(0u32), || {
+                        wait_for(a, 1);
+                        b.store(1u32, b.load(0u32));
+                    });
+                });
+            });
+        });
+        k.co_resident = true;
+        k
+    };
+    passes(&kernel(true), 2);
+    races(&kernel(false), 2, "R18.writer");
+}

@@ -252,7 +252,7 @@ impl Machine for Cta {
         self.warp.syncs.push(*s);
         Ok(self.answer)
     }
-    fn submit(&mut self, job: Job) -> Result<(), Fault> {
+    fn submit(&mut self, _: Mask, job: Job) -> Result<(), Fault> {
         self.jobs.push(job);
         Ok(())
     }

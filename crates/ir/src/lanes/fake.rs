@@ -194,7 +194,7 @@ impl Machine for Warp {
             swizzle: crate::layout::Swizzle::None,
         }
     }
-    fn submit(&mut self, _: Job) -> Result<(), Fault> {
+    fn submit(&mut self, _: Mask, _: Job) -> Result<(), Fault> {
         nothing()
     }
 }

@@ -110,7 +110,7 @@ impl Instr for CopyAsync {
             }
             job.add(lane, to, from[lane], read);
         }
-        m.submit(Job::Copy(job))?;
+        m.submit(job.lanes(), Job::Copy(job))?;
         Ok(Step::Next)
     }
     fn legal(&self, _: &Target) -> Result<(), String> {

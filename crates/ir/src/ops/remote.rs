@@ -10,8 +10,8 @@ use super::{Exactness, Info, Instr};
 use crate::job::{Done, Engine, Job, PIECES, Span, joined, part};
 use crate::lanes::lanes_of;
 use crate::machine::{
-    Access, Asm, Completion, Effects, Exec, Fault, FaultKind, LaneBytes, Machine, Memory, Proxy,
-    SharedAt, Step, Touch,
+    Access, Asm, Completion, Effects, Exec, Fault, FaultKind, LaneBytes, Machine, Mask, Memory,
+    Proxy, SharedAt, Step, Touch,
 };
 use crate::target::Target;
 use crate::types::{DType, Type};
@@ -38,6 +38,11 @@ impl RemoteJob {
                 each(Span::Shared(*at, self.width));
             }
         });
+    }
+
+    /// The bytes that each of the issuing lanes will write, lowest lane first.
+    pub fn written(&self) -> impl Iterator<Item = (SharedAt, u32)> + '_ {
+        self.values.iter().map(|(at, _)| (*at, self.width))
     }
 
     /// Are what it writes sums with what is there?
@@ -76,7 +81,7 @@ fn submit<M: Machine>(
     data: &LaneBytes,
     reduce: Option<Reduce>,
 ) -> Exec {
-    let mut jobs: Vec<RemoteJob> = Vec::new();
+    let mut jobs: Vec<(Mask, RemoteJob)> = Vec::new();
     for lane in lanes_of(m.active()) {
         let to = m.resolve(dst, lane, width)?;
         if !to.byte.is_multiple_of(width as u32) {
@@ -91,19 +96,25 @@ fn submit<M: Machine>(
         let bar = m.resolve_bar(bar, lane)?;
         for (to, bar) in receivers(m, to, bar, None)? {
             let (value, done) = ((to, data[lane]), Done::Bytes(bar));
-            match jobs.iter_mut().find(|j| j.done == done) {
-                Some(job) => job.values.push(value),
-                None => jobs.push(RemoteJob {
-                    done,
-                    width: width as u32,
-                    values: vec![value],
-                    reduce,
-                }),
+            match jobs.iter_mut().find(|(_, job)| job.done == done) {
+                Some((lanes, job)) => {
+                    *lanes |= 1 << lane;
+                    job.values.push(value);
+                }
+                None => {
+                    let job = RemoteJob {
+                        done,
+                        width: width as u32,
+                        values: vec![value],
+                        reduce,
+                    };
+                    jobs.push((1 << lane, job));
+                }
             }
         }
     }
-    for job in jobs {
-        m.submit(Job::Remote(job))?;
+    for (lanes, job) in jobs {
+        m.submit(lanes, Job::Remote(job))?;
     }
     Ok(Step::Next)
 }

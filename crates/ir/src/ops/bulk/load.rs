@@ -76,12 +76,13 @@ impl Instr for BulkLoad {
             check_global(src[lane])?;
             let bar = m.resolve_bar(&self.bar, lane)?;
             for (dst, bar) in receivers(m, dst, bar, mask.map(|v| v[lane]))? {
-                m.submit(Job::Bulk(BulkJob {
+                let job = BulkJob {
                     done: Done::Bytes(bar),
                     from: Span::Global(src[lane], bytes[lane]),
                     to: Span::Shared(dst, bytes[lane]),
                     reduce: None,
-                }))?;
+                };
+                m.submit(1 << lane, Job::Bulk(job))?;
             }
         }
         Ok(Step::Next)

@@ -78,12 +78,13 @@ impl Instr for BulkSend {
             check_run(dst, len)?;
             let bar = m.resolve_bar(&self.bar, lane)?;
             for (dst, bar) in receivers(m, dst, bar, None)? {
-                m.submit(Job::Bulk(BulkJob {
+                let job = BulkJob {
                     done: Done::Bytes(bar),
                     from: Span::Shared(src, len),
                     to: Span::Shared(dst, len),
                     reduce: self.reduce,
-                }))?;
+                };
+                m.submit(1 << lane, Job::Bulk(job))?;
             }
         }
         Ok(Step::Next)

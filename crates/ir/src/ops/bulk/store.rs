@@ -72,12 +72,13 @@ impl Instr for BulkStore {
             let src = m.resolve(&self.src, lane, bytes[lane] as usize)?;
             check_run(src, bytes[lane])?;
             check_global(dst[lane])?;
-            m.submit(Job::Bulk(BulkJob {
+            let job = BulkJob {
                 done: Done::BulkGroup { lane: lane as u32 },
                 from: Span::Shared(src, bytes[lane]),
                 to: Span::Global(dst[lane], bytes[lane]),
                 reduce: self.reduce,
-            }))?;
+            };
+            m.submit(1 << lane, Job::Bulk(job))?;
         }
         Ok(Step::Next)
     }

@@ -77,12 +77,8 @@ impl Instr for TensorLoad {
             let dst = m.resolve_view(&self.dst, lane)?;
             let bar = m.resolve_bar(&self.bar, lane)?;
             for (dst, bar) in receivers(m, dst, bar, mask.map(|v| v[lane]))? {
-                m.submit(Job::Tensor(issue.job(
-                    lane,
-                    Way::Load,
-                    dst,
-                    Done::Bytes(bar),
-                )?))?;
+                let job = issue.job(lane, Way::Load, dst, Done::Bytes(bar))?;
+                m.submit(1 << lane, Job::Tensor(job))?;
             }
         }
         Ok(Step::Next)

@@ -99,7 +99,7 @@ impl Instr for TensorStore {
             let src = m.resolve_view(&self.src, lane)?;
             let done = Done::BulkGroup { lane: lane as u32 };
             let way = Way::Store(self.reduce);
-            m.submit(Job::Tensor(issue.job(lane, way, src, done)?))?;
+            m.submit(1 << lane, Job::Tensor(issue.job(lane, way, src, done)?))?;
         }
         Ok(Step::Next)
     }

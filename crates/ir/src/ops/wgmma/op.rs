@@ -164,7 +164,7 @@ impl Instr for Wgmma {
         };
         let b = Tile::new(m, &self.b, self.b_major, self.b_ty)?;
         let warp = m.special(Special::WarpId)[0] as usize % 4;
-        m.submit(Job::Wgmma(WgmmaJob {
+        let job = WgmmaJob {
             n: self.n as usize,
             d: self.d.clone(),
             a,
@@ -172,7 +172,8 @@ impl Instr for Wgmma {
             negative: self.neg_a != self.neg_b,
             accumulate,
             row: ROWS * warp,
-        }))?;
+        };
+        m.submit(Mask::MAX, Job::Wgmma(job))?;
         Ok(Step::Next)
     }
     fn legal(&self, target: &Target) -> Result<(), String> {

@@ -1,0 +1,85 @@
+//! Sets of lanes, as small numbers that fit beside the number of a record.
+
+use std::collections::HashMap;
+use warpline_ir::Mask;
+
+/// Bits of a code.
+pub(crate) const LANE_BITS: u32 = 9;
+
+/// A set of lanes: one lane, all of them, or a set of the table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct LaneCode(pub(crate) u16);
+
+impl LaneCode {
+    /// All lanes, or an engine that has none.
+    pub(crate) const ALL: Self = Self(32);
+
+    /// One lane, or all.
+    pub(crate) fn lane(lane: u8) -> Self {
+        Self(lane.into())
+    }
+}
+
+/// The sets of lanes that were named so far, but for single lanes and all.
+#[derive(Debug, Default)]
+pub(crate) struct LaneSets {
+    masks: Vec<Mask>,
+    codes: HashMap<Mask, u16>,
+}
+
+/// Codes that need no table: lanes and [`LaneCode::ALL`].
+const PLAIN: u16 = 33;
+
+impl LaneSets {
+    /// The code of a set. Once the table is full, all lanes stand for further
+    /// sets: that asks for more than it must, and nothing is missed.
+    pub(crate) fn code(&mut self, lanes: Mask) -> LaneCode {
+        if lanes == Mask::MAX {
+            return LaneCode::ALL;
+        }
+        if lanes.is_power_of_two() {
+            return LaneCode(lanes.trailing_zeros() as u16);
+        }
+        if let Some(&code) = self.codes.get(&lanes) {
+            return LaneCode(code);
+        }
+        let code = PLAIN + self.masks.len() as u16;
+        if code >> LANE_BITS != 0 {
+            return LaneCode::ALL;
+        }
+        self.masks.push(lanes);
+        self.codes.insert(lanes, code);
+        LaneCode(code)
+    }
+
+    /// The set of a code.
+    #[inline]
+    pub(crate) fn mask(&self, code: LaneCode) -> Mask {
+        match code.0 {
+            lane @ 0..32 => 1 << lane,
+            32 => Mask::MAX,
+            code => self.masks[(code - PLAIN) as usize],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_names_its_set_until_the_table_is_full() {
+        let mut sets = LaneSets::default();
+        for lanes in [1, 1 << 31, 0b11, 0xffff, Mask::MAX, 0b11] {
+            let code = sets.code(lanes);
+            assert_eq!(sets.mask(code), lanes);
+        }
+        for lanes in 3..4000 {
+            let code = sets.code(lanes);
+            let mask = sets.mask(code);
+            assert!(mask == lanes || mask == Mask::MAX, "{lanes:#x}");
+        }
+        let late = sets.code(0xabcd_0000);
+        assert_eq!(sets.mask(late), Mask::MAX);
+    }
+}
