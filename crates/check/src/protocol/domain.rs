@@ -14,8 +14,12 @@ use warpline_ir::{Binary, Domain, Machine, Operand, ParamId, RegId, Special, Typ
 
 impl World<'_, '_> {
     /// Notes what must be decided before the op can run.
+    ///
+    /// Where nothing but an address follows from the result, any value will do.
     fn question(&mut self, q: Question) -> Val {
-        self.asked.get_or_insert(q);
+        if self.decides {
+            self.asked.get_or_insert(q);
+        }
         Val::Opaque
     }
 
@@ -76,7 +80,11 @@ impl World<'_, '_> {
             self.assume_fits(s, ty);
             return Val::Sym(s);
         }
-        Val::from_arg(terms.wrap(&self.st.decided, result, ty), ty)
+        let most = Arg::Num(type_range(ty).hi);
+        match self.compared(Cmp::Gt, result, most) {
+            Err(Arg::Pred { term, .. }) if self.decides => self.question(Question::Is(term)),
+            _ => Val::from_arg(self.env.terms.wrap(&self.st.decided, result, ty), ty),
+        }
     }
 
     /// Two operands, if both are the same in all lanes; a number is read as a type.

@@ -286,6 +286,7 @@ impl World<'_, '_> {
         self.give_back(lent);
         let ty = a.defs.first().map(|&r| self.env.kernel.ty(r));
         self.running = ty.map(|ty| (a.kind, ty));
+        self.decides = a.defs.iter().any(|r| self.env.control[r.index()]);
         self.asked = None;
         a.op.transfer(self);
         Ok(match self.asked.take() {

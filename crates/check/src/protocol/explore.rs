@@ -116,7 +116,9 @@ impl<'e, 'k> Search<'e, 'k> {
             self.found[at].open = false;
             self.looked += 1;
             let (warp, loc, q) = self.found[at].asks;
-            for yes in [false, true] {
+            // Small numbers first.
+            let first = matches!(q, Question::Is(t) if self.env.terms.is_bound(t));
+            for yes in [first, !first] {
                 let mut next = World::new(self.env, self.found[at].state.clone());
                 self.env.terms.decide(&mut next.st.decided, q, yes);
                 if next.st.decided.impossible {

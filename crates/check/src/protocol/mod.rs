@@ -131,6 +131,7 @@ pub(crate) fn judge(kernel: &Kernel, target: &Target) -> Walked {
         stepped_slots,
         stepped: slice.stepped,
         exact,
+        control: slice.control,
         has_rests,
         groups,
         written: crate::rules::writes(kernel, target),

@@ -27,6 +27,9 @@ pub(super) struct Slice {
     pub(super) stepped: Vec<bool>,
     /// Registers that addresses of shared memory follow from.
     pub(super) places: Vec<bool>,
+    /// Registers that decide what is run, how often, how many bytes, or which barrier: only of
+    /// these is it worth to tell cases apart.
+    pub(super) control: Vec<bool>,
     /// Registers that an elected lane writes.
     elected: Vec<bool>,
 }
@@ -42,6 +45,7 @@ impl Slice {
             sums: vec![false; kernel.regs.len()],
             stepped: vec![false; kernel.regs.len()],
             places: vec![false; kernel.regs.len()],
+            control: vec![false; kernel.regs.len()],
             elected: vec![false; kernel.regs.len()],
         };
         kernel.each_stmt(&mut |_, s| {
@@ -89,6 +93,7 @@ impl Slice {
                 slice.period = slice.find_period(&ops);
                 slice.find_stepped(kernel, &stmts, &ops);
                 slice.find_places(&ops);
+                slice.find_control(&stmts, &ops);
                 return slice;
             }
         }
@@ -374,6 +379,55 @@ impl Slice {
                 return;
             }
         }
+    }
+
+    /// Finds what decides what is run, how often, how many bytes, or which barrier.
+    fn find_control(&mut self, stmts: &[&Stmt], ops: &[(&Op, Facts)]) {
+        let mut control = self.numbers.clone();
+        let mut need = |o: Operand| {
+            o.as_reg()
+                .into_iter()
+                .for_each(|r| control[r.index()] = true);
+        };
+        for s in stmts {
+            match &s.kind {
+                StmtKind::If { cond, .. } | StmtKind::While { cond, .. } => need((*cond).into()),
+                StmtKind::For { from, to, step, .. } => {
+                    [*from, *to, *step].into_iter().for_each(&mut need)
+                }
+                _ => {}
+            }
+        }
+        for (_, facts) in ops {
+            for s in &facts.syncs {
+                s.operands(&mut |o, _| need(o));
+            }
+            for t in &facts.touches {
+                if let Memory::Run(_, bytes) = t.memory {
+                    need(bytes);
+                }
+            }
+        }
+        // A word that is followed may end up in any of them.
+        let stores = |f: &Facts| {
+            let words = f.touches.iter().filter(|t| t.access == Access::Write);
+            words.filter_map(tile_of).any(|t| self.words[t.index()])
+        };
+        for (op, _) in ops.iter().filter(|(_, f)| stores(f)) {
+            stored(op).for_each(&mut need);
+        }
+        loop {
+            let before = control.clone();
+            for (_, facts) in ops {
+                if facts.defs.iter().any(|r| control[r.index()]) {
+                    facts.uses().for_each(|r| control[r.index()] = true);
+                }
+            }
+            if control == before {
+                break;
+            }
+        }
+        self.control = control;
     }
 
     /// Does a loop count in a register?

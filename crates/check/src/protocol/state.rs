@@ -52,6 +52,8 @@ pub(super) struct Env<'k> {
     pub(super) exact: Vec<bool>,
     /// Does a role run a part of a count, and then the rest of it?
     pub(super) has_rests: bool,
+    /// By register: is it worth to tell cases of it apart?
+    pub(super) control: Vec<bool>,
     /// Loops that belong together.
     pub(super) groups: Groups,
     /// Pointers behind which the kernel may write.

@@ -27,6 +27,8 @@ pub(super) struct World<'e, 'k> {
     pub(super) reading: Option<warpline_ir::Type>,
     /// The op that a transfer function runs for, by its kind, and the type of its result.
     pub(super) running: Option<(u32, warpline_ir::Type)>,
+    /// Does it decide what is run?
+    pub(super) decides: bool,
     /// What must be decided before it can run.
     pub(super) asked: Option<crate::symbolic::Question>,
     /// Did an address of the op follow from nothing known?
@@ -52,6 +54,7 @@ impl<'e, 'k> World<'e, 'k> {
             loaded: None,
             reading: None,
             running: None,
+            decides: false,
             asked: None,
             lost: false,
             length: None,

@@ -215,6 +215,11 @@ impl Terms {
         }
     }
 
+    /// Is a predicate a comparison with a number so large that few are larger?
+    pub(crate) fn is_bound(&self, t: TermId) -> bool {
+        matches!(self.node(t), Node::Less(_, k) if k > 1 << 20)
+    }
+
     /// Decides that a term is in a range.
     pub(crate) fn bound(&self, d: &mut Decided, t: TermId, range: Range) {
         self.narrow(d, t, range, DEPTH);
