@@ -56,7 +56,13 @@ impl World<'_, '_> {
                 true => self.env.waits[role][arrays[i % each]],
                 false => Waiters::Nobody,
             };
-            drop(&mut w.know.all, &|i| who(i) == Waiters::All);
+            // Without knowledge of its own the elected lane has that of all.
+            let apart = w.know.some.iter().any(|(set, _)| *set == ELECTED);
+            let least = match apart {
+                true => Waiters::All,
+                false => Waiters::One,
+            };
+            drop(&mut w.know.all, &|i| who(i) >= least);
             for (_, know) in &mut w.know.some {
                 drop(know, &|i| who(i) != Waiters::Nobody);
             }

@@ -1,7 +1,7 @@
 //! What a warp, or a barrier, knows has happened.
 
 use super::bits::Bits;
-use super::lanes::{ALL, LaneSet, rest};
+use super::lanes::{ALL, ELECTED, LaneSet, rest};
 use super::state::FIRST;
 use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
@@ -313,11 +313,13 @@ impl WarpKnow {
         }
     }
 
-    /// What all lanes know, sets of them do; sets that know no more than all are none.
+    /// What all lanes know, sets of them do. Sets that know no more than all are none, but for the
+    /// elected lane: it may go on to wait where the others do not.
     pub(super) fn tidy(&mut self) {
         let all = &self.all;
         self.some.iter_mut().for_each(|(_, know)| know.join(all));
-        self.some.retain(|(_, know)| !know.is_within(all));
+        self.some
+            .retain(|(set, know)| *set == ELECTED || !know.is_within(all));
     }
 
     pub(super) fn clear(&mut self, dead: &Bits) {

@@ -238,8 +238,13 @@ impl Terms {
             return;
         }
         match self.node(t) {
-            Node::Sum(_) => {
+            Node::Sum(list) => {
                 for (part, bound) in self.bounds_of_parts(d, t, now) {
+                    self.narrow(d, part, bound, depth - 1);
+                }
+                if let Some((part, k)) = self.primitive(&list) {
+                    let up = |x: i128| -((-x).div_euclid(k));
+                    let bound = Range::new(up(now.lo), now.hi.div_euclid(k));
                     self.narrow(d, part, bound, depth - 1);
                 }
             }

@@ -1,7 +1,7 @@
 //! Sums, products, quotients and remainders in normal form.
 
 use super::decide::Decided;
-use super::range::{Range, type_range};
+use super::range::{Range, gcd, type_range};
 use super::term::{Arg, Node, Sym, TermId, Terms};
 use std::collections::BTreeMap;
 use warpline_ir::Type;
@@ -275,6 +275,20 @@ impl Terms {
             }
         }
         self.of_linear(sum).unwrap_or(a)
+    }
+
+    /// The sum that another is a multiple of, if it is there: all coefficients divided by what
+    /// they have in common.
+    pub(super) fn primitive(&self, list: &[(TermId, i128)]) -> Option<(TermId, i128)> {
+        let k = list.iter().fold(0, |k, e| gcd(k, e.1));
+        if k <= 1 {
+            return None;
+        }
+        let least: Vec<_> = list.iter().map(|&(t, n)| (t, n / k)).collect();
+        match least[..] {
+            [(t, 1)] => Some((t, k)),
+            _ => self.find(&Node::Sum(least.into())).map(|t| (t, k)),
+        }
     }
 
     /// A tighter range of a sum that holds quotients of its own parts, as `n - n / 2`.

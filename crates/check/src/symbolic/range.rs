@@ -206,7 +206,7 @@ fn clamp(x: i128) -> i128 {
     x.clamp(-FAR, FAR)
 }
 
-fn gcd(a: i128, b: i128) -> i128 {
+pub(super) fn gcd(a: i128, b: i128) -> i128 {
     let (mut x, mut y) = (a.abs(), b.abs());
     while y != 0 {
         (x, y) = (y, x % y);
@@ -243,7 +243,11 @@ impl Terms {
                 let parts = list.iter().fold(Range::one(0), |sum, &(t, k)| {
                     sum.add(self.range_of(d, t).times(k))
                 });
-                parts.and(self.range_by_quotients(d, &list))
+                let whole = parts.and(self.range_by_quotients(d, &list));
+                match self.primitive(&list) {
+                    Some((t, k)) => whole.and(self.range_of(d, t).times(k)),
+                    None => whole,
+                }
             }
             Node::Product(list) => list.iter().fold(Range::one(1), |product, &t| {
                 product.product(self.range_of(d, t))
