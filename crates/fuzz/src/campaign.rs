@@ -69,6 +69,15 @@ pub fn one(seed: u64, effort: Effort) -> Report {
         Verdict::Undecided(_) => report.undecided = 1,
         Verdict::Panicked => {}
     }
+    if subject.plan.is_twisted() {
+        let twisted = report.twists.entry(subject.cause()).or_default();
+        match (&outcomes.verdict, &outcomes.failure) {
+            (Verdict::Proved, None) => twisted.harmless = 1,
+            (Verdict::Proved, Some(_)) => twisted.wrong = 1,
+            (Verdict::Undecided(_), _) => twisted.undecided = 1,
+            _ => twisted.refuted = 1,
+        }
+    }
     if let Some(sort) = sort(correct, &outcomes) {
         report.findings.push(Finding {
             seed,

@@ -59,14 +59,14 @@ fn count_cause(count: &Count) -> Option<&'static str> {
         CountTwist::Narrow(_) if count.source == Source::Long => "long-word",
         CountTwist::Narrow(_) => "narrow-conversion",
         CountTwist::Unsigned => "signed-load",
-        CountTwist::More => "other-count",
+        CountTwist::More | CountTwist::Zero => "other-count",
         CountTwist::Source(_) => "other-source",
     })
 }
 
 fn guard_cause(guard: &Guard) -> Option<&'static str> {
-    let (role, twist) = guard.twist?;
-    let negative = guard.forms[role % guard.forms.len()] & 1 != 0;
+    let (_, twist) = guard.twist?;
+    let negative = guard.forms.iter().any(|f| f & 1 != 0);
     let signed = matches!(
         guard.source,
         Source::Signed | Source::Table { elem: Elem::I32, .. }
@@ -86,7 +86,12 @@ fn guard_cause(guard: &Guard) -> Option<&'static str> {
 
 fn step_cause(step: &Step) -> Option<&'static str> {
     match step {
-        Step::Transfer(t) => t.guard.as_ref().and_then(guard_cause),
+        Step::Transfer(t) => {
+            let negative = t.loops.contains(&LoopForm::FromMinusOne);
+            let none = matches!(t.count.twist, Some((_, CountTwist::Zero)));
+            let zero = (negative && none).then_some("negative-constant");
+            t.guard.as_ref().and_then(guard_cause).or(zero)
+        }
         Step::Word(w) if w.stale => Some("shared-atomic"),
         Step::Word(w) if w.read != Elem::U32 => Some("narrow-word"),
         Step::Quiet(q) if q.stale => Some("quiet-loop"),

@@ -41,7 +41,7 @@ impl Effort {
 }
 
 /// What the checker says.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Verdict {
     /// Proved.
     Proved,
@@ -69,7 +69,7 @@ pub struct Failure {
 }
 
 /// What came of a kernel.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Outcomes {
     /// The checker's verdict.
     pub verdict: Verdict,

@@ -61,6 +61,7 @@ fn step(r: &mut Rng, plan: &Plan, looped: bool) -> Step {
         return Step::Remote(Remote {
             role: a,
             lanes: r.one_in(2),
+            sender: r.below(4) as u32,
             arrivals: r.one_in(2),
             twist: None,
         });
@@ -95,6 +96,7 @@ fn step(r: &mut Rng, plan: &Plan, looped: bool) -> Step {
             role: a,
             groups: 1 + r.below(3) as u32,
             partial: None,
+            unknown: r.one_in(2),
         }),
         23 | 24 => Step::Length(Length {
             loader: a,
@@ -295,8 +297,12 @@ fn guard(r: &mut Rng, roles: usize, looped: bool) -> Guard {
         5 | 6 => (table(r.pick(&Elem::ALL), false, Index::Item), Vote::Uniform),
         _ => (any_table(r, looped), Vote::Uniform),
     };
+    let signed = matches!(
+        source,
+        Source::Signed | Source::Table { elem: Elem::I32, .. }
+    );
     let test = match r.below(4) {
-        0 => Test::Above(r.pick(&[0, 1, 255, 70_000])),
+        0 if !signed => Test::Above(r.pick(&[0, 1, 255, 70_000])),
         1 => Test::Less,
         _ => Test::NotNegative,
     };
@@ -393,6 +399,7 @@ fn count_twist(r: &mut Rng, count: &Count) -> CountTwist {
     match r.below(4) {
         0 => CountTwist::More,
         1 => CountTwist::Unsigned,
+        2 if r.one_in(2) => CountTwist::Zero,
         2 if !wide => CountTwist::Source(match count.source {
             Source::Small => Source::Other,
             _ => Source::Small,
@@ -405,7 +412,11 @@ fn count_twist(r: &mut Rng, count: &Count) -> CountTwist {
 }
 
 fn guard_twist(r: &mut Rng, guard: &Guard) -> GuardTwist {
-    match r.below(6) {
+    let signed = matches!(
+        guard.source,
+        Source::Signed | Source::Table { elem: Elem::I32, .. }
+    );
+    match r.below(if signed { 4 } else { 6 }) {
         0 => GuardTwist::Always,
         1 => GuardTwist::Never,
         2 => GuardTwist::Unsigned,

@@ -22,6 +22,7 @@ pub mod generate;
 pub mod launch;
 pub mod mutate;
 pub mod plan;
+pub mod pool;
 pub mod project;
 pub mod report;
 mod rng;

@@ -177,6 +177,8 @@ pub enum CountTwist {
     Unsigned,
     /// One more.
     More,
+    /// None at all.
+    Zero,
     /// Another parameter or element.
     Source(Source),
 }
@@ -205,7 +207,7 @@ pub enum Test {
     NotNegative,
     /// `x > c`.
     Above(u32),
-    /// Is the signed difference of the number and the small parameter below 0?
+    /// Is the difference `x - 5` below 0?
     Less,
 }
 
@@ -429,6 +431,8 @@ pub struct LaneCopies {
     pub groups: u32,
     /// What only some lanes do.
     pub partial: Option<Partial>,
+    /// Are these lanes selected by data, rather than by their number?
+    pub unknown: bool,
 }
 
 /// Acts of `cp.async` groups.
@@ -447,6 +451,8 @@ pub struct Remote {
     pub role: usize,
     /// Does each lane name its own peer?
     pub lanes: bool,
+    /// How many ranks above its own is the CTA whose stores it reads.
+    pub sender: u32,
     /// Do arrivals hand the data on, rather than the cluster's barrier?
     pub arrivals: bool,
     /// What is wrong.

@@ -28,14 +28,18 @@ impl Remote {
         let size = env.plan.cluster;
         let slot = || tile.stage(warp_in_role());
         let peer = || match self.lanes {
-            true => lane_id() & (size - 1),
+            true => (cluster_rank() + lane_id()) & (size - 1),
             false => cluster_rank() ^ 1,
         };
         let read = || {
             let rank = cluster_rank();
             let column = match self.lanes {
-                // The lane whose peer is this CTA, of the sender that this lane picks.
-                true => (lane_id() & (size - 1)) * 32 + ((lane_id() & !(size - 1)) | rank),
+                // A lane of the sender whose peer is this CTA.
+                true => {
+                    let sender = (rank + self.sender) & (size - 1);
+                    let lane = (rank - sender) & (size - 1);
+                    sender * 32 + ((lane_id() & !(size - 1)) | lane)
+                }
                 false => (rank ^ 1) * 32 + lane_id(),
             };
             env.keep(slot().load(0u32, column));

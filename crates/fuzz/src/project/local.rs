@@ -83,19 +83,23 @@ impl LaneCopies {
             return;
         };
         let first = warp_in_role() * self.groups;
+        let some = match self.unknown {
+            true => env.selected,
+            false => lane_id().lt(16u32),
+        };
         for group in 0..self.groups {
             let from = env.inputs.data.address(lane_id() + 32 * group);
             tile.stage(first + group)
                 .copy_from(0u32, lane_id(), from, 4);
             match self.partial {
                 Some(Partial::Commit) if group + 1 == self.groups => {
-                    if_(env.selected, copy_commit);
+                    if_(some, copy_commit);
                 }
                 _ => copy_commit(),
             }
         }
         match self.partial {
-            Some(Partial::Wait) => if_(env.selected, || copy_wait(0)),
+            Some(Partial::Wait) => if_(some, || copy_wait(0)),
             _ => copy_wait(0),
         }
         warp_sync();

@@ -191,13 +191,12 @@ impl Reread {
                 full.at(0u32).arrive_elected();
             } else if env.role == self.reader {
                 wait(full, env.vars[id][0]);
-                env.keep(tile.whole().load(0u32, lane_id() ^ 1));
+                env.keep(tile.whole().load(0u32, 3u32));
                 if !self.unsynced {
                     warp_sync();
                 }
                 elect_lane(|| {
-                    let again = Var::new(0u32);
-                    steps(32u32).each(|i| again.set(again.get() + tile.whole().load(0u32, i)));
+                    env.keep(tile.whole().load(0u32, 3u32));
                     empty.at(0u32).arrive();
                 });
             }
@@ -241,13 +240,20 @@ impl Length {
                 _ => 16,
             };
             let bytes = ((raw & most) + 1) * unit;
-            wait(empty, env.vars[id][0]);
-            warp_sync();
-            elect(|| {
-                let full = full.at(0u32);
-                bulk_load(tile.whole(), env.inputs.data.address(0u32), bytes, full);
-                full.arrive_expect(bytes);
-            });
+            // One lane loads, so one warp waits.
+            let load = || {
+                wait(empty, env.vars[id][0]);
+                warp_sync();
+                elect_lane(|| {
+                    let full = full.at(0u32);
+                    bulk_load(tile.whole(), env.inputs.data.address(0u32), bytes, full);
+                    full.arrive_expect(bytes);
+                });
+            };
+            match env.warps(env.role) {
+                1 => load(),
+                _ => if_(warp_in_role().eq(0u32), load),
+            }
         } else if env.role == self.reader {
             let store = |row: u32| {
                 let first = warp_in_role().eq(0u32) & lane_id().lt(Self::ROW);

@@ -67,11 +67,22 @@ impl Transfer {
         }
     }
 
-    pub(super) fn emit(&self, env: &mut Env<'_>, parts: &Parts, id: usize) {
+    pub(super) fn emit(&self, env: &Env<'_>, parts: &Parts, id: usize) {
         let fills = env.role == self.producer;
         if !fills && !self.consumers.contains(&env.role) {
             return;
         }
+        // One lane fills a slot, so one warp waits for empty slots.
+        if fills && self.fill == Fill::Bulk && !self.safe && env.warps(env.role) > 1 {
+            let first = warp_in_role().eq(0u32);
+            if_(first, || self.guarded(env, parts, id));
+        } else {
+            self.guarded(env, parts, id);
+        }
+    }
+
+    /// The items, under the condition of the whole transfer.
+    fn guarded(&self, env: &Env<'_>, parts: &Parts, id: usize) {
         let whole = |g: &&Guard| !matches!(g.source, Source::Table { at: Index::Item, .. });
         match self.guard.as_ref().filter(whole) {
             Some(guard) => {
@@ -172,7 +183,7 @@ impl Transfer {
         match self.fill {
             Fill::Bulk => {
                 warp_sync();
-                elect(|| {
+                elect_lane(|| {
                     let bytes = 4 * WORDS;
                     bulk_load(slot, env.inputs.data.address(from), bytes, full);
                     full.arrive_expect(bytes);

@@ -120,6 +120,7 @@ impl Env<'_> {
             n = shuffle_from(n, 0u32);
         }
         match twist {
+            Some(CountTwist::Zero) => 0u32.reg(),
             Some(CountTwist::More) => n + 1,
             _ => n,
         }
@@ -146,7 +147,7 @@ impl Env<'_> {
         if twist == Some(GuardTwist::Unsigned) {
             x = Number::U32(x.word());
         }
-        let holds = self.tested(x, guard.test, form);
+        let holds = Self::tested(x, guard.test, form);
         match vote {
             Vote::Uniform => holds,
             Vote::All => all_lanes(holds),
@@ -156,7 +157,7 @@ impl Env<'_> {
         }
     }
 
-    fn tested(&self, x: Number, test: Test, form: u8) -> Reg<bool> {
+    fn tested(x: Number, test: Test, form: u8) -> Reg<bool> {
         let flip = form & 1 != 0;
         match (test, x) {
             (Test::NotNegative, Number::I32(x)) if flip => x.gt(-1),
@@ -170,14 +171,9 @@ impl Env<'_> {
             (Test::Above(c), Number::U64(x)) => x.gt(u64::from(c)),
             (Test::Above(c), x) if flip => !x.word().le(c),
             (Test::Above(c), x) => x.word().gt(c),
-            (Test::Less, Number::I32(x)) => {
-                let other = self.inputs.small.bitcast::<i32>();
-                match flip {
-                    true => x.lt(other),
-                    false => (x.max(-64).min(64) - other).lt(0),
-                }
-            }
-            (Test::Less, x) => x.word().lt(self.inputs.small),
+            (Test::Less, Number::I32(x)) => (x - 5).lt(0),
+            (Test::Less, x) if flip => !x.word().ge(5u32),
+            (Test::Less, x) => x.word().lt(5u32),
         }
     }
 }
