@@ -61,6 +61,7 @@ fn step(r: &mut Rng, plan: &Plan, looped: bool) -> Step {
         return Step::Remote(Remote {
             role: a,
             lanes: r.one_in(2),
+            unknown: r.one_in(2),
             sender: r.below(4) as u32,
             arrivals: r.one_in(2),
             twist: None,
@@ -194,6 +195,12 @@ fn transfer(r: &mut Rng, roles: usize, looped: bool) -> Transfer {
     }
 }
 
+/// Is it a signed number?
+fn is_signed(source: Source) -> bool {
+    let table = matches!(source, Source::Table { elem: Elem::I32, .. });
+    table || source == Source::Signed
+}
+
 /// Is the count the same in every round of a loop around it?
 fn is_invariant(count: &Count) -> bool {
     !matches!(count.source, Source::Table { at: Index::Round, .. })
@@ -297,10 +304,7 @@ fn guard(r: &mut Rng, roles: usize, looped: bool) -> Guard {
         5 | 6 => (table(r.pick(&Elem::ALL), false, Index::Item), Vote::Uniform),
         _ => (any_table(r, looped), Vote::Uniform),
     };
-    let signed = matches!(
-        source,
-        Source::Signed | Source::Table { elem: Elem::I32, .. }
-    );
+    let signed = is_signed(source);
     let test = match r.below(4) {
         0 if !signed => Test::Above(r.pick(&[0, 1, 255, 70_000])),
         1 => Test::Less,
@@ -398,7 +402,7 @@ fn count_twist(r: &mut Rng, count: &Count) -> CountTwist {
     let wide = !matches!(count.source, Source::Small | Source::Other);
     match r.below(4) {
         0 => CountTwist::More,
-        1 => CountTwist::Unsigned,
+        1 if is_signed(count.source) => CountTwist::Unsigned,
         2 if r.one_in(2) => CountTwist::Zero,
         2 if !wide => CountTwist::Source(match count.source {
             Source::Small => Source::Other,
@@ -412,10 +416,7 @@ fn count_twist(r: &mut Rng, count: &Count) -> CountTwist {
 }
 
 fn guard_twist(r: &mut Rng, guard: &Guard) -> GuardTwist {
-    let signed = matches!(
-        guard.source,
-        Source::Signed | Source::Table { elem: Elem::I32, .. }
-    );
+    let signed = is_signed(guard.source);
     match r.below(if signed { 4 } else { 6 }) {
         0 => GuardTwist::Always,
         1 => GuardTwist::Never,

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use warpline_fuzz::corpus::Entry;
 use warpline_fuzz::pool::{Campaign, worker};
 use warpline_fuzz::report::Sort;
-use warpline_fuzz::{Effort, Finding, Report, campaign, shrink};
+use warpline_fuzz::{Effort, Finding, Report, Subject, campaign, shrink};
 
 /// Holds the checker against the executor on random kernels.
 #[derive(Parser)]
@@ -34,6 +34,9 @@ struct Args {
     /// Print the kernel of --seed, its verdict and its first failing launch
     #[arg(long)]
     show: bool,
+    /// Judge the kernel of a saved finding, and print what `--show` prints
+    #[arg(long, value_name = "FILE")]
+    replay: Option<PathBuf>,
     /// Shrink the first finding of each cause and write it to this folder
     #[arg(long, value_name = "DIR")]
     save: Option<PathBuf>,
@@ -54,7 +57,12 @@ fn main() -> Result<ExitCode> {
         return shrunk(&args);
     }
     if args.show {
-        return show(&args);
+        return show(&campaign::subject(args.seed), args.seed);
+    }
+    if let Some(path) = &args.replay {
+        let text = std::fs::read_to_string(path)?;
+        let entry: Entry = serde_json::from_str(&text).context("a saved finding")?;
+        return show(&entry.subject, args.seed);
     }
     let start = Instant::now();
     let minutes = args.minutes.or(args.count.is_none().then_some(1.0));
@@ -225,10 +233,10 @@ fn tell(finding: &Finding) {
     }
 }
 
-fn show(args: &Args) -> Result<ExitCode> {
-    let subject = campaign::subject(args.seed);
-    println!("{}", serde_json::to_string_pretty(&subject)?);
-    let outcomes = subject.judge(args.seed, Effort::NORMAL);
+/// Prints a kernel, its plan, its verdict and its first failing launch.
+fn show(subject: &Subject, seed: u64) -> Result<ExitCode> {
+    println!("{}", serde_json::to_string_pretty(subject)?);
+    let outcomes = subject.judge(seed, Effort::NORMAL);
     let outcomes = outcomes.context("the kernel of this seed cannot be built")?;
     if let Some(kernel) = subject.kernel() {
         println!("{kernel}");

@@ -207,7 +207,7 @@ pub enum Test {
     NotNegative,
     /// `x > c`.
     Above(u32),
-    /// Is the difference `x - 5` below 0?
+    /// Is the difference `x - 5` below 3, read as unsigned?
     Less,
 }
 
@@ -451,6 +451,8 @@ pub struct Remote {
     pub role: usize,
     /// Does each lane name its own peer?
     pub lanes: bool,
+    /// Does a table decide where a lane stores?
+    pub unknown: bool,
     /// How many ranks above its own is the CTA whose stores it reads.
     pub sender: u32,
     /// Do arrivals hand the data on, rather than the cluster's barrier?

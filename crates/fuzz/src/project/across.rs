@@ -45,9 +45,15 @@ impl Remote {
             env.keep(slot().load(0u32, column));
         };
         if acts {
-            let column = cluster_rank() * 32 + lane_id();
+            // A mask that keeps the lanes of each peer among themselves.
+            let lane = match self.unknown {
+                true => lane_id() ^ (env.inputs.u32s.load(3u32) & 31 & !(size - 1)),
+                false => lane_id(),
+            };
+            let column = cluster_rank() * 32 + lane;
             slot().peer(peer()).store(0u32, column, column + 1);
             if self.twist == Some(RemoteTwist::Early) {
+                warp_sync();
                 read();
             }
         }

@@ -191,6 +191,7 @@ impl Reread {
                 full.at(0u32).arrive_elected();
             } else if env.role == self.reader {
                 wait(full, env.vars[id][0]);
+                warp_sync();
                 env.keep(tile.whole().load(0u32, 3u32));
                 if !self.unsynced {
                     warp_sync();

@@ -145,6 +145,9 @@ impl Env<'_> {
         let form = guard.forms[self.role % guard.forms.len()];
         let mut x = self.number(guard.source).narrowed(narrow);
         if twist == Some(GuardTwist::Unsigned) {
+            if let (Test::Less, Number::I32(x)) = (guard.test, x) {
+                return (x - 5).lt(3);
+            }
             x = Number::U32(x.word());
         }
         let holds = Self::tested(x, guard.test, form);
@@ -171,9 +174,9 @@ impl Env<'_> {
             (Test::Above(c), Number::U64(x)) => x.gt(u64::from(c)),
             (Test::Above(c), x) if flip => !x.word().le(c),
             (Test::Above(c), x) => x.word().gt(c),
-            (Test::Less, Number::I32(x)) => (x - 5).lt(0),
-            (Test::Less, x) if flip => !x.word().ge(5u32),
-            (Test::Less, x) => x.word().lt(5u32),
+            (Test::Less, Number::I32(x)) => (x - 5).bitcast::<u32>().lt(3u32),
+            (Test::Less, x) if flip => !(x.word() - 5).ge(3u32),
+            (Test::Less, x) => (x.word() - 5).lt(3u32),
         }
     }
 }
