@@ -1,6 +1,7 @@
 //! One kernel against the checker and the executor.
 
-use crate::launch::{Values, values};
+use crate::brute::{Explored, explore};
+use crate::launch::{Values, small_values, values};
 use crate::mutate::{self, Mutation};
 use crate::plan::{Plan, Step};
 use crate::project;
@@ -29,6 +30,8 @@ pub struct Effort {
     pub seeds: u64,
     /// Statements of a run.
     pub steps: u64,
+    /// States of an exploration of all orders; 0 explores nothing.
+    pub states: usize,
 }
 
 impl Effort {
@@ -37,6 +40,13 @@ impl Effort {
         launches: 8,
         seeds: 2,
         steps: 300_000,
+        states: 0,
+    };
+
+    /// As [`NORMAL`](Self::NORMAL), with an exploration of all orders.
+    pub const BRUTE: Self = Self {
+        states: 1500,
+        ..Self::NORMAL
     };
 }
 
@@ -115,9 +125,30 @@ impl Subject {
     /// Runs the kernel over launches and timings; gives the first failure.
     pub fn run(&self, kernel: &Kernel, seed: u64, effort: Effort) -> Option<Failure> {
         let launches = values(&self.plan, seed, effort.launches);
+        let run = |values: &Values| self.run_with(kernel, values, effort);
         launches
             .iter()
-            .find_map(|values| self.run_with(kernel, values, effort))
+            .find_map(run)
+            .or_else(|| self.explore(kernel, seed, effort))
+    }
+
+    /// Explores all orders of a few small launches; gives the first that goes wrong.
+    pub fn explore(&self, kernel: &Kernel, seed: u64, effort: Effort) -> Option<Failure> {
+        if effort.states == 0 {
+            return None;
+        }
+        for values in small_values(&self.plan, seed) {
+            if let Explored::Wrong(kind) = explore(&self.plan, kernel, &values, effort.states) {
+                return Some(Failure {
+                    values,
+                    timing: "all orders".to_owned(),
+                    seed: 0,
+                    text: format!("an order of warps and engines ends in {kind}"),
+                    kind,
+                });
+            }
+        }
+        None
     }
 
     /// Runs the kernel with one launch.

@@ -14,6 +14,7 @@
 //! assert_eq!(report.kernels, 20);
 //! ```
 
+pub mod brute;
 pub mod campaign;
 mod cause;
 pub mod corpus;

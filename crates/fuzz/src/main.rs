@@ -25,6 +25,9 @@ struct Args {
     /// The most kernels
     #[arg(long)]
     count: Option<u64>,
+    /// Explore all orders of every kernel that passes
+    #[arg(long)]
+    brute: bool,
     /// Worker processes [default: one for each core]
     #[arg(long)]
     workers: Option<usize>,
@@ -57,12 +60,12 @@ fn main() -> Result<ExitCode> {
         return shrunk(&args);
     }
     if args.show {
-        return show(&campaign::subject(args.seed), args.seed);
+        return show(&campaign::subject(args.seed), args.seed, effort(&args));
     }
     if let Some(path) = &args.replay {
         let text = std::fs::read_to_string(path)?;
         let entry: Entry = serde_json::from_str(&text).context("a saved finding")?;
-        return show(&entry.subject, args.seed);
+        return show(&entry.subject, args.seed, effort(&args));
     }
     let start = Instant::now();
     let minutes = args.minutes.or(args.count.is_none().then_some(1.0));
@@ -72,6 +75,7 @@ fn main() -> Result<ExitCode> {
         count: args.count.unwrap_or(u64::MAX),
         until: minutes.map(|m| start + Duration::from_secs_f64(m * 60.0)),
         workers: args.workers.unwrap_or(cores),
+        brute: args.brute,
     };
     let bar = bar(&args, minutes);
     let report = campaign.run(&|report| {
@@ -89,10 +93,10 @@ fn main() -> Result<ExitCode> {
     }
     let firsts = firsts(&report);
     if let Some(folder) = &args.save {
-        save(&firsts, folder)?;
+        save(&firsts, folder, args.brute)?;
     } else if !args.json {
         for finding in firsts.iter().filter(|f| f.sort == Sort::Unsound) {
-            tell(&shrink_apart(finding));
+            tell(&shrink_apart(finding, args.brute));
         }
     }
     let unsound = report.of(Sort::Unsound).next().is_some();
@@ -115,13 +119,20 @@ fn bar(args: &Args, minutes: Option<f64>) -> ProgressBar {
     style.map_or(bar.clone(), |style| bar.with_style(style))
 }
 
+fn effort(args: &Args) -> Effort {
+    match args.brute {
+        true => Effort::BRUTE,
+        false => Effort::NORMAL,
+    }
+}
+
 /// Judges kernels, one report per line.
 fn judge(args: &Args) -> Result<ExitCode> {
     // The panics of a checker are findings, not messages.
     std::panic::set_hook(Box::new(|_| {}));
     let mut out = std::io::stdout().lock();
     for i in 0..args.count.unwrap_or(1) {
-        let report = campaign::one(args.seed.wrapping_add(i), Effort::NORMAL);
+        let report = campaign::one(args.seed.wrapping_add(i), effort(args));
         serde_json::to_writer(&mut out, &report)?;
         out.write_all(b"\n")?;
         out.flush()?;
@@ -132,16 +143,20 @@ fn judge(args: &Args) -> Result<ExitCode> {
 /// Shrinks the finding of a seed.
 fn shrunk(args: &Args) -> Result<ExitCode> {
     std::panic::set_hook(Box::new(|_| {}));
-    let report = campaign::one(args.seed, Effort::NORMAL);
+    let report = campaign::one(args.seed, effort(args));
     let finding = report.findings.first().context("no finding of this seed")?;
-    println!("{}", serde_json::to_string(&shrink::shrink(finding, Effort::NORMAL))?);
+    println!("{}", serde_json::to_string(&shrink::shrink(finding, effort(args)))?);
     Ok(ExitCode::SUCCESS)
 }
 
 /// The shrunk finding, by a worker; as it is where the worker is lost.
-fn shrink_apart(finding: &Finding) -> Finding {
+fn shrink_apart(finding: &Finding, brute: bool) -> Finding {
     let seed = finding.seed.to_string();
-    let output = worker(&["--shrink", "--seed", &seed]).and_then(|c| Ok(c.wait_with_output()?));
+    let mut args = vec!["--shrink", "--seed", &seed];
+    if brute {
+        args.push("--brute");
+    }
+    let output = worker(&args).and_then(|c| Ok(c.wait_with_output()?));
     let read = |o: std::process::Output| serde_json::from_slice(&o.stdout).ok();
     output.ok().and_then(read).unwrap_or_else(|| finding.clone())
 }
@@ -157,10 +172,10 @@ fn firsts(report: &Report) -> Vec<&Finding> {
     all
 }
 
-fn save(findings: &[&Finding], folder: &Path) -> Result<()> {
+fn save(findings: &[&Finding], folder: &Path, brute: bool) -> Result<()> {
     std::fs::create_dir_all(folder)?;
     for finding in findings {
-        let small = shrink_apart(finding);
+        let small = shrink_apart(finding, brute);
         if !matches!(small.sort, Sort::Unsound | Sort::FalseAlarm | Sort::Undecided) {
             continue;
         }
@@ -234,9 +249,9 @@ fn tell(finding: &Finding) {
 }
 
 /// Prints a kernel, its plan, its verdict and its first failing launch.
-fn show(subject: &Subject, seed: u64) -> Result<ExitCode> {
+fn show(subject: &Subject, seed: u64, effort: Effort) -> Result<ExitCode> {
     println!("{}", serde_json::to_string_pretty(subject)?);
-    let outcomes = subject.judge(seed, Effort::NORMAL);
+    let outcomes = subject.judge(seed, effort);
     let outcomes = outcomes.context("the kernel of this seed cannot be built")?;
     if let Some(kernel) = subject.kernel() {
         println!("{kernel}");

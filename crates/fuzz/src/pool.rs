@@ -29,6 +29,8 @@ pub struct Campaign {
     pub until: Option<Instant>,
     /// Workers at a time.
     pub workers: usize,
+    /// Are all orders explored?
+    pub brute: bool,
 }
 
 impl Campaign {
@@ -78,13 +80,12 @@ impl Campaign {
     fn judge(&self, mut from: u64, to: u64, add: &dyn Fn(Report)) -> Result<()> {
         while from < to && !self.is_over() {
             let seed = self.seed.wrapping_add(from);
-            let mut child = worker(&[
-                "--worker",
-                "--seed",
-                &seed.to_string(),
-                "--count",
-                &(to - from).to_string(),
-            ])?;
+            let (seed, count) = (seed.to_string(), (to - from).to_string());
+            let mut args = vec!["--worker", "--seed", &seed, "--count", &count];
+            if self.brute {
+                args.push("--brute");
+            }
+            let mut child = worker(&args)?;
             let stdout = child.stdout.take().context("a worker has an output")?;
             let (sender, lines) = channel();
             let reader = std::thread::spawn(move || {
