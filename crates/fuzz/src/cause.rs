@@ -69,7 +69,11 @@ fn guard_cause(guard: &Guard) -> Option<&'static str> {
     let negative = guard.forms.iter().any(|f| f & 1 != 0);
     let signed = matches!(
         guard.source,
-        Source::Signed | Source::Table { elem: Elem::I32, .. }
+        Source::Signed
+            | Source::Table {
+                elem: Elem::I32,
+                ..
+            }
     );
     Some(match twist {
         GuardTwist::Vote(_) => "vote",

@@ -138,13 +138,14 @@ impl Subject {
             return None;
         }
         for values in small_values(&self.plan, seed) {
-            if let Explored::Wrong(kind) = explore(&self.plan, kernel, &values, effort.states) {
+            let explored = explore(&self.plan, kernel, &values, effort.states);
+            if let Explored::Wrong(kind, text) = explored {
                 return Some(Failure {
                     values,
                     timing: "all orders".to_owned(),
                     seed: 0,
-                    text: format!("an order of warps and engines ends in {kind}"),
                     kind,
+                    text,
                 });
             }
         }

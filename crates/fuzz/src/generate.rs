@@ -23,9 +23,7 @@ pub fn plan(seed: u64, twisted: bool) -> Plan {
         let step = match r.one_in(5) {
             true => Step::Loop {
                 count: count(r, roles, false),
-                body: (0..1 + r.below(2))
-                    .map(|_| step(r, &plan, true))
-                    .collect(),
+                body: (0..1 + r.below(2)).map(|_| step(r, &plan, true)).collect(),
             },
             false => step(r, &plan, false),
         };
@@ -153,14 +151,21 @@ fn transfer(r: &mut Rng, roles: usize, looped: bool) -> Transfer {
     let [producer, consumer] = two(r, roles);
     let mut consumers = vec![consumer];
     if roles > 2 && r.one_in(3) {
-        consumers.push((0..roles).find(|&c| c != producer && c != consumer).unwrap_or(consumer));
+        consumers.push(
+            (0..roles)
+                .find(|&c| c != producer && c != consumer)
+                .unwrap_or(consumer),
+        );
     }
     let safe = r.one_in(6);
     let guard = (r.one_in(3)).then(|| guard(r, roles, looped));
     let per_item = matches!(
         guard,
         Some(Guard {
-            source: Source::Table { at: Index::Item, .. },
+            source: Source::Table {
+                at: Index::Item,
+                ..
+            },
             ..
         })
     );
@@ -172,7 +177,13 @@ fn transfer(r: &mut Rng, roles: usize, looped: bool) -> Transfer {
         _ => Position::Cursor,
     };
     let position = [position(r), position(r)];
-    let loops = [(); 2].map(|()| if r.one_in(2) { LoopForm::Up } else { r.pick(&LoopForm::ALL) });
+    let loops = [(); 2].map(|()| {
+        if r.one_in(2) {
+            LoopForm::Up
+        } else {
+            r.pick(&LoopForm::ALL)
+        }
+    });
     Transfer {
         producer,
         consumers,
@@ -197,13 +208,25 @@ fn transfer(r: &mut Rng, roles: usize, looped: bool) -> Transfer {
 
 /// Is it a signed number?
 fn is_signed(source: Source) -> bool {
-    let table = matches!(source, Source::Table { elem: Elem::I32, .. });
+    let table = matches!(
+        source,
+        Source::Table {
+            elem: Elem::I32,
+            ..
+        }
+    );
     table || source == Source::Signed
 }
 
 /// Is the count the same in every round of a loop around it?
 fn is_invariant(count: &Count) -> bool {
-    !matches!(count.source, Source::Table { at: Index::Round, .. })
+    !matches!(
+        count.source,
+        Source::Table {
+            at: Index::Round,
+            ..
+        }
+    )
 }
 
 fn word(r: &mut Rng, roles: usize) -> Word {
@@ -272,9 +295,15 @@ fn count(r: &mut Rng, roles: usize, looped: bool) -> Count {
                 Shape::Four,
             ]),
         ),
-        5 | 6 => (Source::Wide, r.pick(&[Shape::Clamp, Shape::Mod, Shape::High])),
+        5 | 6 => (
+            Source::Wide,
+            r.pick(&[Shape::Clamp, Shape::Mod, Shape::High]),
+        ),
         7 => (Source::Signed, r.pick(&[Shape::Clamp, Shape::Mod])),
-        8 => (Source::Long, r.pick(&[Shape::Clamp, Shape::Mod, Shape::High])),
+        8 => (
+            Source::Long,
+            r.pick(&[Shape::Clamp, Shape::Mod, Shape::High]),
+        ),
         _ => (any_table(r, looped), r.pick(&[Shape::Clamp, Shape::Mod])),
     };
     let wide = !matches!(source, Source::Small | Source::Other);
@@ -294,7 +323,10 @@ fn count(r: &mut Rng, roles: usize, looped: bool) -> Count {
 fn guard(r: &mut Rng, roles: usize, looped: bool) -> Guard {
     let (source, vote) = match r.below(8) {
         0 => (Source::Wide, r.pick(&Vote::ALL)),
-        1 | 2 => (Source::Signed, r.pick(&[Vote::Uniform, Vote::All, Vote::Any])),
+        1 | 2 => (
+            Source::Signed,
+            r.pick(&[Vote::Uniform, Vote::All, Vote::Any]),
+        ),
         3 => (Source::Long, Vote::Uniform),
         4 => {
             let lanes = table(r.pick(&Elem::ALL), r.one_in(2), Index::Lane);
@@ -371,11 +403,9 @@ fn twist(r: &mut Rng, plan: &mut Plan) {
             f.twist = Some(match (f.once, f.bulk) {
                 (true, _) => FlagTwist::ReadOnce,
                 (false, true) => r.pick(&[FlagTwist::ReadWait, FlagTwist::WaitFirst]),
-                (false, false) => r.pick(&[
-                    FlagTwist::WaitFirst,
-                    FlagTwist::Silent,
-                    FlagTwist::ReadOnly,
-                ]),
+                (false, false) => {
+                    r.pick(&[FlagTwist::WaitFirst, FlagTwist::Silent, FlagTwist::ReadOnly])
+                }
             });
         }
         Step::Locks(l) => l.opposite = true,
@@ -408,9 +438,13 @@ fn count_twist(r: &mut Rng, count: &Count) -> CountTwist {
             Source::Small => Source::Other,
             _ => Source::Small,
         }),
-        _ if wide => CountTwist::Narrow(
-            r.pick(&[Narrow::Keep, Narrow::U8, Narrow::U16, Narrow::U32, Narrow::F32]),
-        ),
+        _ if wide => CountTwist::Narrow(r.pick(&[
+            Narrow::Keep,
+            Narrow::U8,
+            Narrow::U16,
+            Narrow::U32,
+            Narrow::F32,
+        ])),
         _ => CountTwist::More,
     }
 }

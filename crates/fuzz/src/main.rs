@@ -84,7 +84,10 @@ fn main() -> Result<ExitCode> {
             None => bar.set_position(report.kernels),
         }
         let wrong = report.of(Sort::Unsound).count();
-        bar.set_message(format!("{} kernels, {wrong} proved and wrong", report.kernels));
+        bar.set_message(format!(
+            "{} kernels, {wrong} proved and wrong",
+            report.kernels
+        ));
     })?;
     bar.finish_and_clear();
     match args.json {
@@ -145,7 +148,10 @@ fn shrunk(args: &Args) -> Result<ExitCode> {
     std::panic::set_hook(Box::new(|_| {}));
     let report = campaign::one(args.seed, effort(args));
     let finding = report.findings.first().context("no finding of this seed")?;
-    println!("{}", serde_json::to_string(&shrink::shrink(finding, effort(args)))?);
+    println!(
+        "{}",
+        serde_json::to_string(&shrink::shrink(finding, effort(args)))?
+    );
     Ok(ExitCode::SUCCESS)
 }
 
@@ -158,16 +164,27 @@ fn shrink_apart(finding: &Finding, brute: bool) -> Finding {
     }
     let output = worker(&args).and_then(|c| Ok(c.wait_with_output()?));
     let read = |o: std::process::Output| serde_json::from_slice(&o.stdout).ok();
-    output.ok().and_then(read).unwrap_or_else(|| finding.clone())
+    output
+        .ok()
+        .and_then(read)
+        .unwrap_or_else(|| finding.clone())
 }
 
-/// The first finding of each kind and cause.
+/// The first finding of each cause; of correct kernels, the simplest one with each construct.
 fn firsts(report: &Report) -> Vec<&Finding> {
     let mut all: Vec<&Finding> = Vec::new();
-    for f in &report.findings {
-        if !all.iter().any(|g| g.sort == f.sort && g.cause == f.cause) {
+    for f in report.of(Sort::Unsound) {
+        if !all.iter().any(|g| g.cause == f.cause) {
             all.push(f);
         }
+    }
+    for word in report.by_construct().into_keys() {
+        let alarms = report
+            .of(Sort::FalseAlarm)
+            .chain(report.of(Sort::Undecided));
+        let with = alarms.filter(|f| f.subject.plan.constructs().contains(word));
+        let simplest = with.min_by_key(|f| f.subject.plan.constructs().len());
+        all.extend(simplest.filter(|f| !all.iter().any(|g| g.seed == f.seed)));
     }
     all
 }
@@ -176,7 +193,10 @@ fn save(findings: &[&Finding], folder: &Path, brute: bool) -> Result<()> {
     std::fs::create_dir_all(folder)?;
     for finding in findings {
         let small = shrink_apart(finding, brute);
-        if !matches!(small.sort, Sort::Unsound | Sort::FalseAlarm | Sort::Undecided) {
+        if !matches!(
+            small.sort,
+            Sort::Unsound | Sort::FalseAlarm | Sort::Undecided
+        ) {
             continue;
         }
         let words: Vec<&str> = small.cause.split(" + ").take(3).collect();
@@ -188,7 +208,10 @@ fn save(findings: &[&Finding], folder: &Path, brute: bool) -> Result<()> {
         if path.exists() {
             continue;
         }
-        std::fs::write(&path, serde_json::to_string_pretty(&Entry::of(&small))? + "\n")?;
+        std::fs::write(
+            &path,
+            serde_json::to_string_pretty(&Entry::of(&small))? + "\n",
+        )?;
         println!("saved {}", path.display());
     }
     Ok(())
@@ -213,7 +236,13 @@ fn print(report: &Report, time: Duration) {
     }
     println!("{sums}");
     let mut twists = Table::new();
-    twists.set_header(["twist", "refuted", "undecided", "proved, no fault", "proved and wrong"]);
+    twists.set_header([
+        "twist",
+        "refuted",
+        "undecided",
+        "proved, no fault",
+        "proved and wrong",
+    ]);
     for (cause, t) in &report.twists {
         let counts = [t.refuted, t.undecided, t.harmless, t.wrong].map(|n| n.to_string());
         let [a, b, c, d] = counts;
@@ -238,13 +267,21 @@ fn print(report: &Report, time: Duration) {
 
 /// Prints a finding: the kernel's text, the launch and the fault.
 fn tell(finding: &Finding) {
-    println!("\n{}: {} (seed {})", finding.sort.name(), finding.cause, finding.seed);
+    println!(
+        "\n{}: {} (seed {})",
+        finding.sort.name(),
+        finding.cause,
+        finding.seed
+    );
     if let Some(kernel) = finding.subject.kernel() {
         println!("{kernel}");
     }
     if let Some(f) = &finding.outcomes.failure {
         println!("launch: {:?}", f.values);
-        println!("timing {}, seed {}: {}: {}", f.timing, f.seed, f.kind, f.text);
+        println!(
+            "timing {}, seed {}: {}: {}",
+            f.timing, f.seed, f.kind, f.text
+        );
     }
 }
 

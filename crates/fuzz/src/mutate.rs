@@ -2,9 +2,7 @@
 
 use crate::rng::Rng;
 use serde::{Deserialize, Serialize};
-use warpline_ir::{
-    Block, Fence, Kernel, Op, Operand, RegId, Scope, Semantics, Stmt, StmtKind, At,
-};
+use warpline_ir::{At, Block, Fence, Kernel, Op, Operand, RegId, Scope, Semantics, Stmt, StmtKind};
 
 /// A mutation: a kind, and the site it applies to, counted over the kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -152,10 +150,13 @@ impl Editor {
                     || (acts(&stmts[i]) && next.is_some_and(|s| any(s, &is_sync)))
             }
             Kind::Branch => {
-                let simple = matches!(&stmts[i].kind, StmtKind::Op(op) if is_sync(op) || is_access(op));
+                let simple =
+                    matches!(&stmts[i].kind, StmtKind::Op(op) if is_sync(op) || is_access(op));
                 simple && self.selected.is_some()
             }
-            Kind::Constant => matches!(&stmts[i].kind, StmtKind::Op(op) if constant(&mut op.clone())),
+            Kind::Constant => {
+                matches!(&stmts[i].kind, StmtKind::Op(op) if constant(&mut op.clone()))
+            }
             Kind::Weaken => matches!(&stmts[i].kind, StmtKind::Op(op) if weaken(&mut op.clone())),
         }
     }

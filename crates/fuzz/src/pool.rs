@@ -1,9 +1,9 @@
 //! Worker processes: a kernel on which the checker runs out of time or memory ends its worker
 //! alone.
 
+use crate::campaign;
 use crate::differential::{Outcomes, Verdict};
 use crate::report::{Finding, Report, Sort};
-use crate::campaign;
 use anyhow::{Context, Result};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};

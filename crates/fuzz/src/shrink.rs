@@ -153,7 +153,10 @@ fn simpler_step(step: &Step) -> Vec<Step> {
             }));
             all
         }
-        Step::Transfer(t) => simpler_transfer(t).into_iter().map(Step::Transfer).collect(),
+        Step::Transfer(t) => simpler_transfer(t)
+            .into_iter()
+            .map(Step::Transfer)
+            .collect(),
         Step::Quiet(q) => simpler_count(&q.count)
             .into_iter()
             .map(|count| Step::Quiet(Quiet { count, ..q.clone() }))
@@ -183,7 +186,9 @@ fn simpler_count(count: &Count) -> Vec<Count> {
         narrow: Narrow::Keep,
         shape: Shape::Plain,
         forms: vec![0],
-        twist: count.twist.filter(|t| !matches!(t.1, CountTwist::Narrow(_) | CountTwist::Unsigned)),
+        twist: count
+            .twist
+            .filter(|t| !matches!(t.1, CountTwist::Narrow(_) | CountTwist::Unsigned)),
     });
     add(Count {
         forms: vec![0],
@@ -223,7 +228,10 @@ fn simpler_transfer(t: &Transfer) -> Vec<Transfer> {
         loops[end] = LoopForm::Up;
         position[end] = Position::Cursor;
         add(Transfer { loops, ..t.clone() });
-        add(Transfer { position, ..t.clone() });
+        add(Transfer {
+            position,
+            ..t.clone()
+        });
     }
     add(Transfer {
         wait: WaitForm::Wait,

@@ -9,11 +9,18 @@ const SEED: u64 = 1;
 /// Kernels of the share: about 20 s on two cores in the dev profile.
 const KERNELS: u64 = 600;
 
-/// Causes that the checker is known to get wrong; a cause that is repaired leaves this list.
+/// Kernels whose orders are explored.
+const ORDERED: u64 = 60;
+
+/// Causes that the checker is known to get wrong. A repaired cause leaves this list; the list is
+/// empty when the checker is sound. `mutation` stands for every finding with a mutation.
 const KNOWN: &str = include_str!("../corpus/known-causes.txt");
 
 fn is_known(cause: &str) -> bool {
-    KNOWN.lines().any(|line| line == cause) || cause.contains("-mutation")
+    KNOWN.lines().any(|line| match line {
+        "mutation" => cause.contains("-mutation"),
+        line => line == cause,
+    })
 }
 
 #[test]
@@ -27,6 +34,20 @@ fn no_proved_kernel_goes_wrong() {
         .collect();
     assert!(new.is_empty(), "proved and wrong: {new:#?}");
     assert_eq!(report.of(Sort::Panic).count(), 0);
+}
+
+/// The same for every order of small launches of other kernels.
+#[test]
+fn no_order_of_a_proved_kernel_goes_wrong() {
+    let report = campaign::run(SEED + 10_000, ORDERED, Effort::BRUTE, &|_| true);
+    let new: Vec<_> = report
+        .of(Sort::Unsound)
+        .filter(|f| !is_known(&f.cause))
+        .map(|f| format!("seed {}: {}", f.seed, f.cause))
+        .collect();
+    assert!(new.is_empty(), "proved and wrong: {new:#?}");
+    let wrong: Vec<_> = report.of(Sort::Generator).collect();
+    assert!(wrong.is_empty(), "correct and wrong: {wrong:#?}");
 }
 
 /// The executor holds the generator to its word: no correct kernel goes wrong.
@@ -51,6 +72,7 @@ fn kept_findings_reproduce() {
         let entry: Entry = serde_json::from_str(&text).unwrap();
         assert!(entry.is_reproduced(), "{}", path.display());
         let open = entry.is_open();
+        // A correct kernel that is not proved is a matter of precision, which the report counts.
         let known = is_known(&entry.cause) || entry.correct;
         assert!(!open || known, "{} is judged wrongly again", path.display());
         seen += 1;

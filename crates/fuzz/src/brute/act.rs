@@ -15,7 +15,8 @@ impl Runner<'_, '_> {
     /// Notes that a lane uses a barrier, or makes or ends it.
     fn touch_bar(&mut self, lane: usize, bar: usize, write: bool) -> Result<(), Fault> {
         let (me, cta) = (self.me(lane), bar / self.env.bars.max(1));
-        let event = self.st.events.add(Kind::Generic, write, !write, me, cta);
+        let kind = if write { Kind::Init } else { Kind::Generic };
+        let event = self.st.events.add(kind, write, !write, me, cta);
         let cell = self.env.bar_cell(bar);
         let touched = self.st.events.touch(cell, event);
         touched.map_err(|why| unordered(why, "an act on an mbarrier"))?;
@@ -136,9 +137,15 @@ impl Runner<'_, '_> {
             Sync::NamedArrive { bar, threads } => self.come(self.cta(), bar.index(), threads)?,
             Sync::Cta => return self.meet_cta(),
             Sync::ClusterArrive { release } => {
-                if release {
-                    let slot = self.env.cluster_slot(false);
-                    self.all_tell(slot);
+                let slot = self.env.cluster_slot(false);
+                match release {
+                    true => self.all_tell(slot),
+                    false => {
+                        for lane in 0..WARP {
+                            let me = self.me(lane);
+                            self.st.events.learn_inits(slot, me);
+                        }
+                    }
                 }
                 self.st.warps[self.warp].arrived_at = self.st.cluster.1;
                 self.st.cluster.0 += 1;
@@ -153,6 +160,12 @@ impl Runner<'_, '_> {
             }
             Sync::Fence(fence) => {
                 let cta = self.cta();
+                if fence == Fence::MbarrierInit {
+                    for lane in lanes_of(active) {
+                        let me = self.me(lane);
+                        self.st.events.fence_inits(me);
+                    }
+                }
                 let own = match fence {
                     Fence::ProxyAsyncShared => Some(cta),
                     Fence::ProxyAsyncCluster | Fence::ProxyAsync => None,
@@ -186,8 +199,7 @@ impl Runner<'_, '_> {
                         self.st.bars[index].left += 1;
                     }
                     arrivals.push((at, lane));
-                    let issued: Vec<usize> =
-                        self.st.warps[self.warp].copies[lane].concat();
+                    let issued: Vec<usize> = self.st.warps[self.warp].copies[lane].concat();
                     for job in issued {
                         if let Some(Flight::Job { events: of, .. }) = &self.st.flights[job] {
                             events.extend(of.iter().filter(|e| e.0 == lane));
@@ -309,7 +321,11 @@ impl Runner<'_, '_> {
         let mut over = Vec::new();
         for lane in lanes_of(active) {
             let warp = &self.st.warps[self.warp];
-            let groups = if bulk { &warp.bulk[lane] } else { &warp.copies[lane] };
+            let groups = if bulk {
+                &warp.bulk[lane]
+            } else {
+                &warp.copies[lane]
+            };
             let covered = match pending {
                 None => groups.len(),
                 Some(n) => (groups.len() - 1).saturating_sub(n as usize),
@@ -330,7 +346,11 @@ impl Runner<'_, '_> {
         }
         for lane in lanes_of(active) {
             let warp = &mut self.st.warps[self.warp];
-            let groups = if bulk { &mut warp.bulk[lane] } else { &mut warp.copies[lane] };
+            let groups = if bulk {
+                &mut warp.bulk[lane]
+            } else {
+                &mut warp.copies[lane]
+            };
             let covered = match pending {
                 None => groups.len(),
                 Some(n) => (groups.len() - 1).saturating_sub(n as usize),
@@ -352,7 +372,9 @@ pub(super) fn close_cta(env: &Env<'_>, st: &mut State, cta: usize) {
         let here = matches!(at, Some(super::code::Inst::Op(warpline_ir::Op::CtaSync(_))));
         w.gate == Gate::Arrived && here
     };
-    let all: Vec<usize> = (0..st.warps.len()).filter(|&w| mine(&st.warps[w])).collect();
+    let all: Vec<usize> = (0..st.warps.len())
+        .filter(|&w| mine(&st.warps[w]))
+        .collect();
     if all.is_empty() || !all.iter().all(|&w| at_cta(&st.warps[w])) {
         return;
     }
@@ -430,7 +452,8 @@ pub(super) fn complete(env: &Env<'_>, st: &mut State, id: usize) -> Result<bool,
                     for wide in [false, true] {
                         let now = env.bar_slot(bar, false, wide, cta);
                         // What generic writes left must be carried by an arrival.
-                        st.events.learn_if(now, slot, |e| e.kind != Kind::Generic || !e.write);
+                        st.events
+                            .learn_if(now, slot, |e| e.kind != Kind::Generic || !e.write);
                         for &(_, event) in &events {
                             st.events.tell(now, event);
                         }

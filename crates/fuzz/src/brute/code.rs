@@ -7,23 +7,43 @@ use warpline_ir::{Block, Kernel, Op, Operand, RegId, StmtKind, Type};
 pub(super) enum Inst<'k> {
     Op(&'k Op),
     /// Lanes whose predicate is set go on; if there is none, at `other`.
-    If { cond: RegId, other: usize },
+    If {
+        cond: RegId,
+        other: usize,
+    },
     /// The other lanes go on; if there is none, at `end`.
-    Else { end: usize },
+    Else {
+        end: usize,
+    },
     /// All lanes that came to the statement go on.
     End,
     /// One lane goes on.
     Elect,
     /// A loop begins: the counter is set.
-    For { var: RegId, from: Operand },
+    For {
+        var: RegId,
+        from: Operand,
+    },
     /// Lanes with a round left go on; if there is none, at `end`.
-    Below { var: RegId, to: Operand, signed: bool, end: usize },
+    Below {
+        var: RegId,
+        to: Operand,
+        signed: bool,
+        end: usize,
+    },
     /// The counter grows; on to `head`.
-    Next { var: RegId, step: Operand, head: usize },
+    Next {
+        var: RegId,
+        step: Operand,
+        head: usize,
+    },
     /// A `while` begins.
     While,
     /// Lanes whose predicate is set go on; if there is none, at `end`.
-    Test { cond: RegId, end: usize },
+    Test {
+        cond: RegId,
+        end: usize,
+    },
     Jump(usize),
 }
 

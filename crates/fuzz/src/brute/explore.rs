@@ -18,8 +18,8 @@ const REGION: usize = 20_000;
 pub enum Explored {
     /// No order goes wrong; the number of states.
     Right(usize),
-    /// An order goes wrong: the kind of fault, in words.
-    Wrong(String),
+    /// An order goes wrong: the kind of fault, and what happens.
+    Wrong(String, String),
     /// There are more states than the limit.
     TooLarge,
     /// The kernel is outside of what this machine runs.
@@ -68,7 +68,7 @@ impl Search<'_> {
                 Err(f) => return wrong(&f),
             };
             if next.is_empty() {
-                return Explored::Wrong("Deadlock".to_owned());
+                return Explored::Wrong("Deadlock".to_owned(), "nothing can go on".to_owned());
             }
             for state in next {
                 let key = state.key();
@@ -93,7 +93,7 @@ impl Search<'_> {
         }
         match ending.iter().all(|&e| e) {
             true => Explored::Right(known.len()),
-            false => Explored::Wrong("Deadlock".to_owned()),
+            false => Explored::Wrong("Deadlock".to_owned(), "nothing can go on".to_owned()),
         }
     }
 
@@ -243,7 +243,9 @@ impl Search<'_> {
                     true => (at[l] as i32) < last[l] as i32,
                     false => at[l] < last[l],
                 };
-                let left = lanes_of(active).filter(|&l| below(l)).fold(0, |m, l| m | 1 << l);
+                let left = lanes_of(active)
+                    .filter(|&l| below(l))
+                    .fold(0, |m, l| m | 1 << l);
                 state.warps[w].active = left;
                 if left == 0 {
                     to = end;
@@ -273,5 +275,5 @@ impl Search<'_> {
 }
 
 fn wrong(fault: &Fault) -> Explored {
-    Explored::Wrong(format!("{:?}", fault.kind))
+    Explored::Wrong(format!("{:?}", fault.kind), fault.text.clone())
 }

@@ -32,6 +32,8 @@ pub(super) enum Kind {
     Copy,
     /// By an engine, through the async proxy.
     Async,
+    /// The making or ending of an mbarrier.
+    Init,
 }
 
 /// One access.
@@ -96,7 +98,7 @@ impl Events {
         cta: usize,
     ) -> usize {
         let mut known = Knowers::new(self.size);
-        if kind == Kind::Generic {
+        if matches!(kind, Kind::Generic | Kind::Init) {
             known.add(lane);
         }
         let event = Event {
@@ -141,9 +143,8 @@ impl Events {
             let all = &self.all;
             cell.reads.retain(|&r| {
                 let plain = |o: &Event| o.lane == e.lane && o.kind == Kind::Generic;
-                let same = r != event
-                    && e.kind == Kind::Generic
-                    && all[r].as_ref().is_some_and(plain);
+                let same =
+                    r != event && e.kind == Kind::Generic && all[r].as_ref().is_some_and(plain);
                 if same {
                     gone.push(r);
                 }
@@ -163,7 +164,9 @@ impl Events {
     }
 
     fn used(&mut self, event: usize, by: i32) {
-        let Some(e) = &mut self.all[event] else { return };
+        let Some(e) = &mut self.all[event] else {
+            return;
+        };
         e.uses = e.uses.saturating_add_signed(by);
         if e.uses == 0 && by < 0 {
             self.all[event] = None;
@@ -190,6 +193,20 @@ impl Events {
                 if e.fenced.has(from) {
                     e.fenced.add(to);
                 }
+            }
+        }
+    }
+
+    /// `to` is told of the barriers that `from` made and fenced.
+    pub(super) fn learn_inits(&mut self, to: usize, from: usize) {
+        self.learn_if(to, from, |e| e.kind == Kind::Init && e.fenced.has(from));
+    }
+
+    /// A lane fences the barriers it has made.
+    pub(super) fn fence_inits(&mut self, lane: usize) {
+        for e in self.all.iter_mut().flatten() {
+            if e.kind == Kind::Init && e.lane == lane {
+                e.fenced.add(lane);
             }
         }
     }

@@ -363,7 +363,9 @@ impl Runner<'_, '_> {
                 open.into_iter().for_each(|group| group.push(id));
             }
         }
-        self.st.flights.push(Some(Flight::Job { job, events, slot }));
+        self.st
+            .flights
+            .push(Some(Flight::Job { job, events, slot }));
         Ok(())
     }
 }

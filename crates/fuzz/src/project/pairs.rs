@@ -187,7 +187,9 @@ impl Reread {
             if env.role == self.writer {
                 wait(empty, env.vars[id][0]);
                 let first = warp_in_role().eq(0u32);
-                if_(first, || tile.whole().store(0u32, lane_id(), lane_id() + round));
+                if_(first, || {
+                    tile.whole().store(0u32, lane_id(), lane_id() + round)
+                });
                 full.at(0u32).arrive_elected();
             } else if env.role == self.reader {
                 wait(full, env.vars[id][0]);

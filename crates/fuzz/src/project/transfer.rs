@@ -30,7 +30,11 @@ impl Transfer {
         let columns = self.columns(warps);
         if self.safe {
             let ring = k.ring(name, self.stages, |s| s.vector::<u32>(columns));
-            let ring = if self.consumers.len() > 1 { ring.shared() } else { ring };
+            let ring = if self.consumers.len() > 1 {
+                ring.shared()
+            } else {
+                ring
+            };
             return Parts {
                 safe: Some(ring),
                 ..Parts::default()
@@ -45,7 +49,8 @@ impl Transfer {
         let reads: u32 = self.consumers.iter().map(|&c| warps[c]).sum();
         let mut bars = vec![
             k.barrier(&format!("{name}.full"), self.stages).count(fills),
-            k.barrier(&format!("{name}.empty"), self.stages).count(reads),
+            k.barrier(&format!("{name}.empty"), self.stages)
+                .count(reads),
         ];
         if self.tail {
             let arrivals = warps[self.consumers[0]];
@@ -83,7 +88,15 @@ impl Transfer {
 
     /// The items, under the condition of the whole transfer.
     fn guarded(&self, env: &Env<'_>, parts: &Parts, id: usize) {
-        let whole = |g: &&Guard| !matches!(g.source, Source::Table { at: Index::Item, .. });
+        let whole = |g: &&Guard| {
+            !matches!(
+                g.source,
+                Source::Table {
+                    at: Index::Item,
+                    ..
+                }
+            )
+        };
         match self.guard.as_ref().filter(whole) {
             Some(guard) => {
                 let holds = env.guard(guard);
@@ -98,10 +111,15 @@ impl Transfer {
         let fills = env.role == self.producer;
         let n = env.count(&self.count);
         let form = self.loops[usize::from(!fills)];
-        let per_item = self
-            .guard
-            .as_ref()
-            .filter(|g| matches!(g.source, Source::Table { at: Index::Item, .. }));
+        let per_item = self.guard.as_ref().filter(|g| {
+            matches!(
+                g.source,
+                Source::Table {
+                    at: Index::Item,
+                    ..
+                }
+            )
+        });
         looped(n, form, self.stages, &|i| {
             let inner = Env {
                 item: Some(i),
