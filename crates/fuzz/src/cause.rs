@@ -14,8 +14,11 @@ impl Plan {
     pub fn twists(&self) -> BTreeSet<&'static str> {
         let mut found = BTreeSet::new();
         self.each_step(&mut |step| {
-            for count in step.counts() {
-                found.extend(count_cause(count));
+            // The causes of a transfer depend on its loops.
+            if !matches!(step, Step::Transfer(_)) {
+                for count in step.counts() {
+                    found.extend(count_cause(count));
+                }
             }
             found.extend(step_cause(step));
         });
@@ -91,10 +94,13 @@ fn guard_cause(guard: &Guard) -> Option<&'static str> {
 fn step_cause(step: &Step) -> Option<&'static str> {
     match step {
         Step::Transfer(t) => {
+            let cause = t.guard.as_ref().and_then(guard_cause);
+            let cause = cause.or_else(|| count_cause(&t.count))?;
             let negative = t.loops.contains(&LoopForm::FromMinusOne);
-            let none = matches!(t.count.twist, Some((_, CountTwist::Zero)));
-            let zero = (negative && none).then_some("negative-constant");
-            t.guard.as_ref().and_then(guard_cause).or(zero)
+            match negative && cause.starts_with("other-") {
+                true => Some("negative-constant"),
+                false => Some(cause),
+            }
         }
         Step::Word(w) if w.stale => Some("shared-atomic"),
         Step::Word(w) if w.read != Elem::U32 => Some("narrow-word"),

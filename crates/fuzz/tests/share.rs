@@ -73,7 +73,7 @@ fn kept_findings_reproduce() {
         assert!(entry.is_reproduced(), "{}", path.display());
         let open = entry.is_open();
         // A correct kernel that is not proved is a matter of precision, which the report counts.
-        let known = is_known(&entry.cause) || entry.correct;
+        let known = is_known(&entry.subject.cause()) || entry.correct;
         assert!(!open || known, "{} is judged wrongly again", path.display());
         seen += 1;
     }
