@@ -201,10 +201,17 @@ impl Runner<'_, '_> {
                     arrivals.push((at, lane));
                     let issued: Vec<usize> = self.st.warps[self.warp].copies[lane].concat();
                     for job in issued {
-                        if let Some(Flight::Job { events: of, .. }) = &self.st.flights[job] {
-                            events.extend(of.iter().filter(|e| e.0 == lane));
-                            if !jobs.contains(&job) {
-                                jobs.push(job);
+                        match &self.st.flights[job] {
+                            Some(Flight::Job { events: of, .. }) => {
+                                events.extend(of.iter().filter(|e| e.0 == lane));
+                                if !jobs.contains(&job) {
+                                    jobs.push(job);
+                                }
+                            }
+                            // The copy is done already.
+                            _ => {
+                                let done = self.st.events.finished(job, lane);
+                                events.extend(done.map(|e| (lane, e)));
                             }
                         }
                     }
