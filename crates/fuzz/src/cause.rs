@@ -67,24 +67,33 @@ fn count_cause(count: &Count) -> Option<&'static str> {
     })
 }
 
+fn is_signed(source: Source) -> bool {
+    let table = matches!(
+        source,
+        Source::Table {
+            elem: Elem::I32,
+            ..
+        }
+    );
+    table || source == Source::Signed
+}
+
+/// Is the condition `x > -1` in some role?
+fn has_negative_constant(guard: &Guard) -> bool {
+    let written = guard.forms.iter().any(|f| f & 1 != 0);
+    written && is_signed(guard.source) && guard.test == Test::NotNegative
+}
+
 fn guard_cause(guard: &Guard) -> Option<&'static str> {
     let (_, twist) = guard.twist?;
-    let negative = guard.forms.iter().any(|f| f & 1 != 0);
-    let signed = matches!(
-        guard.source,
-        Source::Signed
-            | Source::Table {
-                elem: Elem::I32,
-                ..
-            }
-    );
+    let signed = is_signed(guard.source);
     Some(match twist {
         GuardTwist::Vote(_) => "vote",
         GuardTwist::Narrow(Narrow::F32) => "float-conversion",
         GuardTwist::Narrow(_) if guard.source == Source::Long => "long-word",
         GuardTwist::Narrow(_) => "narrow-conversion",
         _ if guard.test == Test::Less => "signed-difference",
-        _ if signed && negative => "negative-constant",
+        _ if has_negative_constant(guard) => "negative-constant",
         _ if signed => "signed-load",
         _ if guard.source == Source::Long => "long-word",
         _ => "other-condition",
@@ -96,7 +105,8 @@ fn step_cause(step: &Step) -> Option<&'static str> {
         Step::Transfer(t) => {
             let cause = t.guard.as_ref().and_then(guard_cause);
             let cause = cause.or_else(|| count_cause(&t.count))?;
-            let negative = t.loops.contains(&LoopForm::FromMinusOne);
+            let negative = t.loops.contains(&LoopForm::FromMinusOne)
+                || t.guard.as_ref().is_some_and(has_negative_constant);
             match negative && cause.starts_with("other-") {
                 true => Some("negative-constant"),
                 false => Some(cause),
