@@ -55,10 +55,12 @@ pub fn run(seed: u64, count: u64, effort: Effort, go_on: &(dyn Fn(u64) -> bool +
 /// Judges the kernel of one seed.
 pub fn one(seed: u64, effort: Effort) -> Report {
     let subject = subject(seed);
-    let mut report = Report::default();
-    report.kernels = 1;
     let correct = subject.is_correct();
-    report.changed = u64::from(!correct);
+    let mut report = Report {
+        kernels: 1,
+        changed: u64::from(!correct),
+        ..Report::default()
+    };
     let Some(outcomes) = subject.judge(seed, effort) else {
         report.unbuilt = 1;
         return report;

@@ -83,7 +83,7 @@ pub fn values(plan: &Plan, seed: u64, many: usize) -> Vec<Values> {
                 0 => (1 << 32) + 2,
                 _ => r.pick(&LONG),
             },
-            tables: r.next(),
+            tables: r.draw(),
         })
         .collect()
 }
@@ -106,7 +106,7 @@ impl Values {
             (0, _) => r.below(4) as u32,
             (1, _) | (_, 0) => r.pick(&WIDE),
             (2, _) => (r.below(6) as i32 - 3) as u32,
-            _ => r.next() as u32,
+            _ => r.draw() as u32,
         };
         (0..ENTRIES).map(|_| one(&mut r)).collect()
     }
