@@ -1,6 +1,7 @@
 //! `cargo xtask`: what the developers of Warpline run.
 
 mod bundle;
+mod fuzz;
 mod mutants;
 mod ptxas;
 mod python;
@@ -56,6 +57,12 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<OsString>,
     },
+    /// Hold the checker against the executor on random kernels
+    FuzzChecker {
+        /// What to hand on: --minutes N, --seed S, --count K, --json, --save DIR, --show, --replay FILE
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<OsString>,
+    },
     /// Run one test binary for `cargo test` and time its tests
     #[command(hide = true)]
     TimeTests {
@@ -72,6 +79,7 @@ fn main() -> ExitCode {
         Task::GpuBundle { output } => bundle::run(output),
         Task::Wheel { output } => python::wheel(output),
         Task::Mutants { args } => mutants::run(&args),
+        Task::FuzzChecker { args } => fuzz::run(&args),
         Task::TimeTests { exe, args } => timed::run(&exe, &args),
     };
     done.unwrap_or_else(|error| {
@@ -104,6 +112,15 @@ mod tests {
             panic!("another task")
         };
         assert_eq!(args, ["--json", "--most", "2"]);
+    }
+
+    #[test]
+    fn flags_of_the_fuzzer_are_handed_on() {
+        let args = ["cargo xtask", "fuzz-checker", "--minutes", "2", "--json"];
+        let Task::FuzzChecker { args } = Args::try_parse_from(args).unwrap().task else {
+            panic!("another task")
+        };
+        assert_eq!(args, ["--minutes", "2", "--json"]);
     }
 
     #[test]

@@ -1,0 +1,279 @@
+//! All orders, state by state.
+
+use super::act::{close_cluster, close_cta, complete};
+use super::code::{Inst, is_visible};
+use super::env::Env;
+use super::machine::{Runner, lanes_of};
+use super::state::State;
+use crate::launch::Values;
+use crate::plan::Plan;
+use rustc_hash::FxHashMap;
+use warpline_ir::{Fault, FaultKind, Kernel, Machine, Operand, RegId, Step};
+
+/// Statements that a warp may run without an act that others can tell.
+const REGION: usize = 20_000;
+
+/// What the exploration of a kernel gives.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Explored {
+    /// No order goes wrong; the number of states.
+    Right(usize),
+    /// An order goes wrong: the kind of fault, and what happens.
+    Wrong(String, String),
+    /// There are more states than the limit.
+    TooLarge,
+    /// The kernel is outside of what this machine runs.
+    Foreign,
+}
+
+/// Explores all orders of a kernel for one launch, up to `limit` states.
+pub fn explore(plan: &Plan, kernel: &Kernel, values: &Values, limit: usize) -> Explored {
+    let mut states = 0;
+    for highest in [false, true] {
+        let Some((env, first)) = Env::new(plan, kernel, values, highest) else {
+            return Explored::Foreign;
+        };
+        match (Search { env, limit }).run(first) {
+            Explored::Right(n) => states += n,
+            other => return other,
+        }
+    }
+    Explored::Right(states)
+}
+
+struct Search<'k> {
+    env: Env<'k>,
+    limit: usize,
+}
+
+impl Search<'_> {
+    fn run(&self, mut first: State) -> Explored {
+        for w in 0..first.warps.len() {
+            if let Err(f) = self.advance(&mut first, w) {
+                return wrong(&f);
+            }
+        }
+        let mut known: FxHashMap<u64, usize> = FxHashMap::default();
+        let mut before: Vec<Vec<usize>> = vec![Vec::new()];
+        let mut ends = Vec::new();
+        known.insert(first.key(), 0);
+        let mut open = vec![(0, first)];
+        while let Some((id, state)) = open.pop() {
+            if state.is_over() {
+                ends.push(id);
+                continue;
+            }
+            let next = match self.successors(&state) {
+                Ok(next) => next,
+                Err(f) => return wrong(&f),
+            };
+            if next.is_empty() {
+                return Explored::Wrong("Deadlock".to_owned(), "nothing can go on".to_owned());
+            }
+            for state in next {
+                let key = state.key();
+                let fresh = known.len();
+                let at = *known.entry(key).or_insert(fresh);
+                if at == fresh {
+                    before.push(Vec::new());
+                    open.push((at, state));
+                }
+                before[at].push(id);
+            }
+            if known.len() > self.limit {
+                return Explored::TooLarge;
+            }
+        }
+        // A state from which no end can be reached spins for ever.
+        let mut ending = vec![false; known.len()];
+        while let Some(id) = ends.pop() {
+            if !std::mem::replace(&mut ending[id], true) {
+                ends.extend(&before[id]);
+            }
+        }
+        match ending.iter().all(|&e| e) {
+            true => Explored::Right(known.len()),
+            false => Explored::Wrong("Deadlock".to_owned(), "nothing can go on".to_owned()),
+        }
+    }
+
+    /// The states after one act of a warp or an engine.
+    fn successors(&self, state: &State) -> Result<Vec<State>, Fault> {
+        let mut all = Vec::new();
+        for id in 0..state.flights.len() {
+            if state.flights[id].is_some() {
+                let mut next = state.clone();
+                if complete(&self.env, &mut next, id)? {
+                    all.push(next);
+                }
+            }
+        }
+        for w in 0..state.warps.len() {
+            if state.warps[w].done {
+                continue;
+            }
+            let mut next = state.clone();
+            if self.step(&mut next, w)? {
+                all.push(next);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Runs the visible op that a warp is at, and on to the next; says whether anything changed.
+    fn step(&self, state: &mut State, w: usize) -> Result<bool, Fault> {
+        let before = (state.warps[w].gate, state.warps[w].pc);
+        let role = state.warps[w].role;
+        if let Some(Inst::Op(op)) = self.env.code[role].get(state.warps[w].pc) {
+            let mut runner = Runner {
+                env: &self.env,
+                st: state,
+                warp: w,
+            };
+            match op.exec(&mut runner)? {
+                Step::Next => state.warps[w].pc += 1,
+                Step::Blocked => return Ok(state.warps[w].gate != before.0),
+            }
+        }
+        self.advance(state, w)?;
+        Ok(true)
+    }
+
+    /// Runs a warp up to the next op that others can tell.
+    fn advance(&self, state: &mut State, w: usize) -> Result<(), Fault> {
+        let code = &self.env.code[state.warps[w].role];
+        for _ in 0..REGION {
+            let Some(inst) = code.get(state.warps[w].pc) else {
+                let cta = state.warps[w].cta;
+                state.warps[w].done = true;
+                close_cta(&self.env, state, cta);
+                close_cluster(&self.env, state);
+                return Ok(());
+            };
+            if let Inst::Op(op) = inst {
+                if is_visible(op) {
+                    return Ok(());
+                }
+                let mut runner = Runner {
+                    env: &self.env,
+                    st: state,
+                    warp: w,
+                };
+                if op.exec(&mut runner)? == Step::Next {
+                    state.warps[w].pc += 1;
+                }
+                continue;
+            }
+            self.flow(state, w, inst);
+        }
+        Err(Fault::new(FaultKind::Deadlock, "a loop does not end"))
+    }
+
+    /// Runs an instruction of control flow.
+    fn flow(&self, state: &mut State, w: usize, inst: &Inst<'_>) {
+        let set = |state: &mut State, r: RegId| {
+            let mut runner = Runner {
+                env: &self.env,
+                st: state,
+                warp: w,
+            };
+            runner.pred(Operand::Reg(r))
+        };
+        let words = |state: &mut State, o: Operand| {
+            let mut runner = Runner {
+                env: &self.env,
+                st: state,
+                warp: w,
+            };
+            runner.get::<u32>(o)
+        };
+        let active = state.warps[w].active;
+        let mut to = state.warps[w].pc + 1;
+        match *inst {
+            Inst::Op(_) => {}
+            Inst::If { cond, other } => {
+                let then = set(state, cond) & active;
+                let warp = &mut state.warps[w];
+                warp.frames.push((active, then));
+                warp.active = then;
+                if then == 0 {
+                    to = other;
+                }
+            }
+            Inst::Else { end } => {
+                let warp = &mut state.warps[w];
+                if let Some(&(all, then)) = warp.frames.last() {
+                    warp.active = all & !then;
+                    if warp.active == 0 {
+                        to = end;
+                    }
+                }
+            }
+            Inst::End => {
+                let warp = &mut state.warps[w];
+                if let Some((all, _)) = warp.frames.pop() {
+                    warp.active = all;
+                }
+            }
+            Inst::Elect => {
+                let lane = match self.env.highest {
+                    true => 31 - active.leading_zeros(),
+                    false => active.trailing_zeros(),
+                };
+                let warp = &mut state.warps[w];
+                warp.frames.push((active, 0));
+                warp.active = 1 << lane;
+            }
+            Inst::For { var, from } => {
+                let from = words(state, from);
+                let warp = &mut state.warps[w];
+                warp.frames.push((active, 0));
+                for lane in lanes_of(active) {
+                    warp.regs[var.index()][lane] = u64::from(from[lane]);
+                }
+            }
+            Inst::Below {
+                var,
+                to: last,
+                signed,
+                end,
+            } => {
+                let (at, last) = (words(state, Operand::Reg(var)), words(state, last));
+                let below = |l: usize| match signed {
+                    true => (at[l] as i32) < last[l] as i32,
+                    false => at[l] < last[l],
+                };
+                let left = lanes_of(active)
+                    .filter(|&l| below(l))
+                    .fold(0, |m, l| m | 1 << l);
+                state.warps[w].active = left;
+                if left == 0 {
+                    to = end;
+                }
+            }
+            Inst::Next { var, step, head } => {
+                let step = words(state, step);
+                let warp = &mut state.warps[w];
+                for lane in lanes_of(active) {
+                    let x = &mut warp.regs[var.index()][lane];
+                    *x = u64::from((*x as u32).wrapping_add(step[lane]));
+                }
+                to = head;
+            }
+            Inst::While => state.warps[w].frames.push((active, 0)),
+            Inst::Test { cond, end } => {
+                let left = set(state, cond) & active;
+                state.warps[w].active = left;
+                if left == 0 {
+                    to = end;
+                }
+            }
+            Inst::Jump(at) => to = at,
+        }
+        state.warps[w].pc = to;
+    }
+}
+
+fn wrong(fault: &Fault) -> Explored {
+    Explored::Wrong(format!("{:?}", fault.kind), fault.text.clone())
+}

@@ -1,0 +1,196 @@
+//! What a role has at hand while its steps are written: inputs, loops around it, its variables.
+
+use super::{GROUP, GROUPS};
+use crate::plan::{Plan, Source, Step};
+use warpline_ir::build::*;
+
+/// Tables in shared memory.
+#[derive(Clone, Copy)]
+pub(super) struct SharedTables {
+    pub(super) u8s: Tile<u8>,
+    pub(super) u16s: Tile<u16>,
+    pub(super) u32s: Tile<u32>,
+    pub(super) i32s: Tile<i32>,
+}
+
+/// Parameters and tables.
+#[derive(Clone, Copy)]
+pub(super) struct Inputs {
+    pub(super) small: Reg<u32>,
+    pub(super) other: Reg<u32>,
+    pub(super) wide: Reg<u32>,
+    pub(super) signed: Reg<i32>,
+    pub(super) long: Reg<u64>,
+    pub(super) u8s: Global<u8>,
+    pub(super) u16s: Global<u16>,
+    pub(super) u32s: Global<u32>,
+    pub(super) i32s: Global<i32>,
+    pub(super) data: Global<u32>,
+    pub(super) out: Global<u32>,
+    pub(super) flags: Global<u32>,
+    pub(super) scratch: Global<u32>,
+    pitch: u32,
+    pub(super) shared: Option<SharedTables>,
+}
+
+impl Inputs {
+    /// Declares all parameters; tables in shared memory where the plan reads one there.
+    pub(super) fn declare(k: Builder, plan: &Plan) -> Self {
+        let shared = plan.any_source(&mut |s| matches!(s, Source::Table { shared: true, .. }));
+        let columns = super::value::ENTRIES;
+        Self {
+            small: k.param("small"),
+            other: k.param("other"),
+            wide: k.param("wide"),
+            signed: k.param("signed"),
+            long: k.param("long"),
+            u8s: k.pointer("u8s"),
+            u16s: k.pointer("u16s"),
+            u32s: k.pointer("u32s"),
+            i32s: k.pointer("i32s"),
+            data: k.pointer("data"),
+            out: k.pointer("out"),
+            flags: k.pointer("flags"),
+            scratch: k.pointer("scratch"),
+            pitch: plan.scratch_pitch(),
+            shared: shared.then(|| SharedTables {
+                u8s: k.tile("u8s", 1, columns).plain().declare(),
+                u16s: k.tile("u16s", 1, columns).plain().declare(),
+                u32s: k.tile("u32s", 1, columns).plain().declare(),
+                i32s: k.tile("i32s", 1, columns).plain().declare(),
+            }),
+        }
+    }
+
+    /// Words of a step's scratch memory, for all CTAs of the largest launch.
+    fn pitch(&self) -> u32 {
+        self.pitch
+    }
+
+    /// Copies the tables to shared memory: the first role stores, and all meet.
+    pub(super) fn bring_tables(&self, role: usize) {
+        let Some(tables) = self.shared else { return };
+        if role == 0 {
+            let first = warp_in_role().eq(0u32);
+            if_(first, || {
+                let lane = lane_id();
+                tables.u8s.whole().store(0u32, lane, self.u8s.load(lane));
+                tables.u16s.whole().store(0u32, lane, self.u16s.load(lane));
+                tables.u32s.whole().store(0u32, lane, self.u32s.load(lane));
+                tables.i32s.whole().store(0u32, lane, self.i32s.load(lane));
+            });
+        }
+        cta_sync();
+    }
+}
+
+/// What a role has at hand.
+pub(super) struct Env<'p> {
+    pub(super) plan: &'p Plan,
+    pub(super) inputs: Inputs,
+    pub(super) role: usize,
+    /// The counter of the innermost loop of the plan.
+    pub(super) round: Option<Reg<u32>>,
+    /// The counter of the transfer that is being written.
+    pub(super) item: Option<Reg<u32>>,
+    /// What the role has read so far.
+    pub(super) sum: Var<u32>,
+    /// Holds in lanes that a table selects.
+    pub(super) selected: Reg<bool>,
+    /// Variables of each step, by its number.
+    pub(super) vars: Vec<Vec<Var<u32>>>,
+}
+
+impl Env<'_> {
+    /// Warps of a role.
+    pub(super) fn warps(&self, role: usize) -> u32 {
+        self.plan.warps[role]
+    }
+
+    /// Where this warp stores in a group of a step.
+    pub(super) fn scratch(&self, step: usize, group: u32) -> Reg<u64> {
+        let warps: u32 = self.plan.warps.iter().sum();
+        let groups = (cta_id() * warps + warp_id()) * GROUPS + group;
+        let at = groups * GROUP + step as u32 * self.inputs.pitch();
+        self.inputs.scratch.address(at)
+    }
+
+    /// Where the first warp of a CTA stores in a step.
+    pub(super) fn scratch_of(&self, step: usize, cta: Reg<u32>) -> Global<u32> {
+        let warps: u32 = self.plan.warps.iter().sum();
+        let at = cta * (warps * GROUPS * GROUP) + step as u32 * self.inputs.pitch();
+        self.inputs.scratch.offset(at)
+    }
+
+    /// Adds to what the role has read.
+    pub(super) fn keep(&self, x: Reg<u32>) {
+        self.sum.set(self.sum.get() * 3 + x);
+    }
+}
+
+impl Plan {
+    /// Calls `f` for every step, outer ones first.
+    pub fn each_step<'a>(&'a self, f: &mut dyn FnMut(&'a Step)) {
+        fn all<'a>(steps: &'a [Step], f: &mut dyn FnMut(&'a Step)) {
+            for step in steps {
+                f(step);
+                if let Step::Loop { body, .. } = step {
+                    all(body, f);
+                }
+            }
+        }
+        all(&self.steps, f);
+    }
+
+    /// Does a source of any count, condition or length satisfy `f`?
+    pub fn any_source(&self, f: &mut dyn FnMut(Source) -> bool) -> bool {
+        let mut found = false;
+        self.each_step(&mut |step| {
+            for count in step.counts() {
+                found |= f(count.source);
+            }
+            match step {
+                Step::Transfer(t) => found |= t.guard.iter().any(|g| f(g.source)),
+                Step::Length(l) => found |= f(l.source),
+                _ => {}
+            }
+        });
+        found
+    }
+
+    /// CTAs of the largest launch.
+    pub(crate) fn most_ctas(&self) -> u32 {
+        2 * self.cluster
+    }
+
+    /// Words of scratch memory of one step.
+    pub(crate) fn scratch_pitch(&self) -> u32 {
+        self.most_ctas() * self.warps.iter().sum::<u32>() * GROUPS * GROUP
+    }
+
+    /// Does the plan need several CTAs that wait for each other?
+    pub fn has_flags(&self) -> bool {
+        let mut found = false;
+        self.each_step(&mut |s| found |= matches!(s, Step::Flags(_)));
+        found
+    }
+}
+
+impl Step {
+    /// The counts it has of its own.
+    pub fn counts(&self) -> Vec<&crate::plan::Count> {
+        match self {
+            Step::Loop { count, .. } => vec![count],
+            Step::Transfer(t) => vec![&t.count],
+            Step::Word(w) => vec![&w.count],
+            Step::Quiet(q) => vec![&q.count],
+            Step::Turns(t) => vec![&t.count],
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Holds in the lanes whose word of a table is odd.
+pub(super) fn selected(inputs: &Inputs) -> Reg<bool> {
+    (inputs.u32s.load(lane_id()) & 1).ne(0u32)
+}

@@ -1,0 +1,286 @@
+//! Rings of slots, written with mbarriers or in the safe layer.
+
+use super::Parts;
+use super::env::Env;
+use super::loops::looped;
+use crate::plan::{Fill, Guard, Index, Position, Source, Transfer, WaitForm};
+use warpline_ir::build::*;
+
+/// Words of a slot for each warp of the producer.
+const WORDS: u32 = 32;
+
+/// Words of the buffer that slots are loaded from.
+pub(crate) const DATA: u32 = 4096;
+
+/// Variables of a role at one end of a ring.
+const STAGE: usize = 0;
+const PARITY: usize = 1;
+const ITEMS: usize = 2;
+const DONE: usize = 3;
+
+impl Transfer {
+    fn columns(&self, warps: &[u32]) -> u32 {
+        match self.fill {
+            Fill::Bulk => WORDS,
+            _ => WORDS * warps[self.producer],
+        }
+    }
+
+    pub(super) fn declare(&self, k: Builder, name: &str, warps: &[u32]) -> Parts {
+        let columns = self.columns(warps);
+        if self.safe {
+            let ring = k.ring(name, self.stages, |s| s.vector::<u32>(columns));
+            let ring = if self.consumers.len() > 1 {
+                ring.shared()
+            } else {
+                ring
+            };
+            return Parts {
+                safe: Some(ring),
+                ..Parts::default()
+            };
+        }
+        let slots = k.tile(name, 1, columns).plain().stages(self.stages);
+        let fills = match self.fill {
+            Fill::Bulk => 1,
+            Fill::Stores => warps[self.producer],
+            Fill::Lanes => 32 * warps[self.producer],
+        };
+        let reads: u32 = self.consumers.iter().map(|&c| warps[c]).sum();
+        let mut bars = vec![
+            k.barrier(&format!("{name}.full"), self.stages).count(fills),
+            k.barrier(&format!("{name}.empty"), self.stages)
+                .count(reads),
+        ];
+        if self.tail {
+            let arrivals = warps[self.consumers[0]];
+            bars.push(k.barrier(&format!("{name}.done"), 1).count(arrivals));
+        }
+        Parts {
+            tile: Some(slots.declare()),
+            bars,
+            ..Parts::default()
+        }
+    }
+
+    pub(super) fn vars(&self, role: usize) -> Vec<u32> {
+        match (self.safe, role == self.producer) {
+            (true, _) => Vec::new(),
+            (false, true) => vec![0, 1, 0, 0],
+            (false, false) if self.consumers.contains(&role) => vec![0, 0, 0, 0],
+            _ => Vec::new(),
+        }
+    }
+
+    pub(super) fn emit(&self, env: &Env<'_>, parts: &Parts, id: usize) {
+        let fills = env.role == self.producer;
+        if !fills && !self.consumers.contains(&env.role) {
+            return;
+        }
+        // One lane fills a slot, so one warp waits for empty slots.
+        if fills && self.fill == Fill::Bulk && !self.safe && env.warps(env.role) > 1 {
+            let first = warp_in_role().eq(0u32);
+            if_(first, || self.guarded(env, parts, id));
+        } else {
+            self.guarded(env, parts, id);
+        }
+    }
+
+    /// The items, under the condition of the whole transfer.
+    fn guarded(&self, env: &Env<'_>, parts: &Parts, id: usize) {
+        let whole = |g: &&Guard| {
+            !matches!(
+                g.source,
+                Source::Table {
+                    at: Index::Item,
+                    ..
+                }
+            )
+        };
+        match self.guard.as_ref().filter(whole) {
+            Some(guard) => {
+                let holds = env.guard(guard);
+                if_(holds, || self.items(env, parts, id));
+            }
+            None => self.items(env, parts, id),
+        }
+    }
+
+    /// The loop over the items.
+    fn items(&self, env: &Env<'_>, parts: &Parts, id: usize) {
+        let fills = env.role == self.producer;
+        let n = env.count(&self.count);
+        let form = self.loops[usize::from(!fills)];
+        let per_item = self.guard.as_ref().filter(|g| {
+            matches!(
+                g.source,
+                Source::Table {
+                    at: Index::Item,
+                    ..
+                }
+            )
+        });
+        looped(n, form, self.stages, &|i| {
+            let inner = Env {
+                item: Some(i),
+                vars: env.vars.clone(),
+                ..*env
+            };
+            match per_item {
+                Some(guard) => {
+                    let holds = inner.guard(guard);
+                    if_(holds, || self.item(&inner, parts, id, n, i));
+                }
+                None => self.item(&inner, parts, id, n, i),
+            }
+            let last = self.tail && env.role == self.consumers[0] && !self.tail_behind();
+            if last {
+                if_((i + 1).eq(n), || parts.bars[2].at(0u32).arrive_elected());
+            }
+        });
+        if self.tail && !self.safe {
+            let done = parts.bars[2].at(0u32);
+            if fills {
+                if_(n.ne(0u32), || {
+                    let parity = env.vars[id][DONE];
+                    done.wait(parity.get());
+                    parity.set(parity.get() ^ 1);
+                });
+            } else if env.role == self.consumers[0] && self.tail_behind() {
+                if_(n.gt(0u32), || done.arrive_elected());
+            }
+        }
+    }
+
+    /// Does the consumer signal behind the loop, as it has no item to count?
+    fn tail_behind(&self) -> bool {
+        self.count.forms.first().is_some_and(|f| f & 16 != 0)
+    }
+
+    fn item(&self, env: &Env<'_>, parts: &Parts, id: usize, n: Reg<u32>, i: Reg<u32>) {
+        if let Some(ring) = parts.safe {
+            return self.safe_item(env, ring, i);
+        }
+        let fills = env.role == self.producer;
+        let form = self.position[usize::from(!fills)];
+        let vars = &env.vars[id];
+        let first = u32::from(fills);
+        let (stage, parity) = match form {
+            Position::Cursor => (vars[STAGE].get(), vars[PARITY].get()),
+            Position::Counter => place(vars[ITEMS].get(), self.stages, first),
+            Position::Product => {
+                let at = match env.round {
+                    Some(round) => round * n + i,
+                    None => i,
+                };
+                place(at, self.stages, first)
+            }
+        };
+        if fills {
+            self.fill(env, parts, stage, parity, i);
+        } else {
+            self.read(env, parts, stage, parity);
+        }
+        match form {
+            Position::Cursor => {
+                let last = stage.eq(self.stages - 1);
+                vars[STAGE].set(select(last, 0u32, stage + 1));
+                vars[PARITY].set(select(last, parity ^ 1, parity));
+            }
+            Position::Counter => vars[ITEMS].set(vars[ITEMS].get() + 1),
+            Position::Product => {}
+        }
+    }
+
+    fn fill(&self, env: &Env<'_>, parts: &Parts, stage: Reg<u32>, parity: Reg<u32>, i: Reg<u32>) {
+        let Some(slots) = parts.tile else { return };
+        let (full, empty) = (parts.bars[0].at(stage), parts.bars[1].at(stage));
+        let slot = slots.stage(stage);
+        let from = (i & 63) * WORDS;
+        empty.wait(parity);
+        match self.fill {
+            Fill::Bulk => {
+                warp_sync();
+                elect_lane(|| {
+                    let bytes = 4 * WORDS;
+                    bulk_load(slot, env.inputs.data.address(from), bytes, full);
+                    full.arrive_expect(bytes);
+                });
+            }
+            Fill::Stores => {
+                let column = thread_in_role();
+                slot.store(0u32, column, from + lane_id());
+                warp_sync();
+                elect_lane(|| full.arrive());
+            }
+            Fill::Lanes => {
+                let column = thread_in_role();
+                let from = env.inputs.data.address(from + lane_id());
+                slot.copy_from(0u32, column, from, 4);
+                full.arrive_after_copies();
+            }
+        }
+    }
+
+    fn read(&self, env: &Env<'_>, parts: &Parts, stage: Reg<u32>, parity: Reg<u32>) {
+        let Some(slots) = parts.tile else { return };
+        let (full, empty) = (parts.bars[0].at(stage), parts.bars[1].at(stage));
+        match self.wait {
+            WaitForm::Wait => full.wait(parity),
+            WaitForm::Try => while_(|| !full.try_wait(parity), || {}),
+            WaitForm::TestThenWait => {
+                let passed = full.test(parity);
+                if_(!passed, || full.wait(parity));
+            }
+        }
+        for part in 0..self.columns(&env.plan.warps) / WORDS {
+            env.keep(slots.stage(stage).load(0u32, lane_id() + part * WORDS));
+        }
+        if self.fill == Fill::Bulk {
+            fence_async();
+        }
+        warp_sync();
+        elect_lane(|| empty.arrive());
+    }
+
+    fn safe_item(&self, env: &Env<'_>, ring: Ring<Tile<u32>>, i: Reg<u32>) {
+        let from = (i & 63) * WORDS;
+        if env.role != self.producer {
+            let slot = ring.wait();
+            env.keep(slot.load(0u32, lane_id()));
+            slot.release();
+            return;
+        }
+        match self.fill {
+            Fill::Bulk => elect(|| {
+                let slot = ring.acquire();
+                slot.load_bytes(slot.tiles(), env.inputs.data.address(from), 4 * WORDS);
+                slot.commit();
+            }),
+            _ => {
+                let slot = ring.acquire();
+                slot.store(0u32, thread_in_role(), from + lane_id());
+                slot.commit();
+            }
+        }
+    }
+}
+
+/// The stage and the parity of an item.
+fn place(item: Reg<u32>, stages: u32, first: u32) -> (Reg<u32>, Reg<u32>) {
+    let parity = (item / stages) & 1;
+    (item % stages, if first == 1 { parity ^ 1 } else { parity })
+}
+
+/// Arrivals of one lane for its warp.
+pub(super) trait ArriveElected {
+    /// The warp meets, and one lane arrives.
+    fn arrive_elected(self);
+}
+
+impl ArriveElected for BarHandle {
+    fn arrive_elected(self) {
+        warp_sync();
+        elect_lane(|| self.arrive());
+    }
+}

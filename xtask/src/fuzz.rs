@@ -1,0 +1,26 @@
+//! `cargo xtask fuzz-checker`: random kernels against the checker.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::run;
+use crate::workspace::Workspace;
+
+/// Builds the binary in the release profile and runs it with these arguments.
+pub(crate) fn run(args: &[OsString]) -> Result<ExitCode> {
+    let workspace = Workspace::load()?;
+    let mut build = workspace.cargo();
+    build.args(["build", "--release", "--package", "warpline-fuzz"]);
+    build.args(["--bin", "fuzz-checker"]);
+    run::shown(build)?;
+    let program = workspace.target_dir.join("release/fuzz-checker");
+    let mut fuzz = std::process::Command::new(program);
+    fuzz.args(args);
+    // It has printed its findings.
+    Ok(match run::shown_as("fuzz-checker", fuzz) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    })
+}
