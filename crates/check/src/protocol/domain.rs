@@ -72,8 +72,19 @@ impl World<'_, '_> {
         }
         // A difference below zero is a very large number: both cases are followed.
         if below && !ty.is_signed() {
-            if let Err(Arg::Pred { term, .. }) = self.compared(Cmp::Lt, result, Arg::Num(0)) {
-                return self.question(Question::Is(term));
+            match self.compared(Cmp::Lt, result, Arg::Num(0)) {
+                Err(Arg::Pred { term, .. }) => return self.question(Question::Is(term)),
+                Ok(true) => {
+                    let size = type_range(ty).hi + 1;
+                    return Val::Sym(Sym {
+                        off: s.off + size,
+                        ..s
+                    });
+                }
+                _ if terms.range(&self.st.decided, result).hi <= type_range(ty).hi => {
+                    return Val::Sym(s);
+                }
+                _ => {}
             }
         }
         if terms.is_fixed(s.term) {
@@ -452,9 +463,10 @@ impl World<'_, '_> {
 
 /// A power of two, or its opposite, as one reads it.
 fn power_of_two(x: i128) -> String {
-    let name = match x.unsigned_abs().trailing_zeros() {
-        n if x.unsigned_abs() == 1 << n && n > 8 => format!("2^{n}"),
-        _ => x.unsigned_abs().to_string(),
+    let size = x.unsigned_abs();
+    let name = match size.is_power_of_two() && size > 256 {
+        true => format!("2^{}", size.trailing_zeros()),
+        false => size.to_string(),
     };
     match x < 0 {
         true => format!("-{name}"),

@@ -284,6 +284,11 @@ impl World<'_, '_> {
             };
         }
         self.give_back(lent);
+        if let Op::Mov(o) = a.op
+            && self.copy_some(o.dst, o.src)
+        {
+            return Ok(Ran::Next);
+        }
         let ty = a.defs.first().map(|&r| self.env.kernel.ty(r));
         self.running = ty.map(|ty| (a.kind, ty));
         self.decides = a.defs.iter().any(|r| self.env.control[r.index()]);
@@ -293,6 +298,24 @@ impl World<'_, '_> {
             Some(q) => Ran::Asks(q),
             None => Ran::Next,
         })
+    }
+
+    /// Copies a register that only some of the lanes have a known value in.
+    fn copy_some(&mut self, dst: RegId, src: Operand) -> bool {
+        let slot = |r: RegId| self.env.slots.of(r);
+        let (Some(from), Some(to)) = (src.as_reg().and_then(slot), slot(dst)) else {
+            return false;
+        };
+        let (held, lanes) = (self.held_at(from).clone(), self.lanes());
+        let some = held.lanes & lanes;
+        let same = src.as_reg().map(|r| self.env.kernel.ty(r)) == Some(self.env.kernel.ty(dst));
+        if some == 0 || some == lanes || !same || held.val == Val::Opaque {
+            return false;
+        }
+        let to = self.held_at_mut(to);
+        to.set(lanes, Val::Opaque);
+        to.set(some, held.val);
+        true
     }
 
     /// Counters keep the number that stands for the one they have.

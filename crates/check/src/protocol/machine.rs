@@ -12,8 +12,8 @@ use super::value::Val;
 use super::world::{Stop, World};
 use crate::symbolic::{Arg, Node, Sym, TermId, type_range};
 use warpline_ir::{
-    At, BarAt, BarRef, Done, Exec, Fault, FaultKind, Job, Lane, LaneBytes, Lanes, Machine, Mask,
-    MemoryOrder, Operand, ParamId, ParamKind, Place, RegId, SharedAt, Span, Special, Sync,
+    At, BarAt, BarRef, Domain, Done, Exec, Fault, FaultKind, Job, Lane, LaneBytes, Lanes, Machine,
+    Mask, MemoryOrder, Operand, ParamId, ParamKind, Place, RegId, SharedAt, Span, Special, Sync,
     TensorMapValue, TileLayout, Type, View, WARP,
 };
 
@@ -498,7 +498,18 @@ impl Machine for World<'_, '_> {
         let places = self.resolve_lanes(p, lanes, width)?;
         for at in lanes_of(lanes).map(|l| places[l]) {
             let word = self.st.words.get(&(at.cta, at.byte)).cloned();
-            let word = word.filter(|w| w.1.bytes() == width);
+            // The low bits of a wider word are what a conversion leaves.
+            let word = match (word, self.reading) {
+                (Some((val, from)), Some(to))
+                    if from.bytes() > width
+                        && to.bytes() == width
+                        && from.is_int()
+                        && to.is_int() =>
+                {
+                    Some((self.convert(from, to, val), to))
+                }
+                (word, _) => word.filter(|w| w.1.bytes() == width),
+            };
             let word = match (word, self.reading) {
                 (None, Some(ty)) if ty.bytes() == width => self
                     .copied_word(at.cta, at.byte, width as u32, ty)

@@ -239,8 +239,12 @@ impl Terms {
         }
         match self.node(t) {
             Node::Sum(list) => {
-                for (part, bound) in self.bounds_of_parts(d, t, now) {
-                    self.narrow(d, part, bound, depth - 1);
+                // What an iteration decides of its counter would bound the launch more tightly with
+                // every iteration: it stays with the sum.
+                if self.is_fixed(t) {
+                    for (part, bound) in self.bounds_of_parts(d, t, now) {
+                        self.narrow(d, part, bound, depth - 1);
+                    }
                 }
                 if let Some((part, k)) = self.primitive(&list) {
                     let up = |x: i128| -((-x).div_euclid(k));

@@ -287,7 +287,7 @@ impl Terms {
         let least: Vec<_> = list.iter().map(|&(t, n)| (t, n / k)).collect();
         match least[..] {
             [(t, 1)] => Some((t, k)),
-            _ => self.find(&Node::Sum(least.into())).map(|t| (t, k)),
+            _ => Some((self.add(Node::Sum(least.into())), k)),
         }
     }
 

@@ -17,6 +17,9 @@ pub(crate) struct Range {
 /// Far beyond every type; sums of a few such bounds still fit.
 const FAR: i128 = 1 << 120;
 
+/// More iterations than are told apart by how many are left at most.
+const MANY: i128 = 1 << 12;
+
 impl Range {
     /// Nothing is known.
     pub(crate) const ANY: Range = Range::new(-FAR, FAR);
@@ -273,7 +276,15 @@ impl Terms {
                 Some(false) => Range::one(0),
                 None => Range::ANY,
             },
-            Node::Loop { count, .. } => self.range_of(d, count),
+            Node::Loop { count, .. } => {
+                // A loop may be taken to have more iterations than its count can be: then states
+                // do not differ by how far the greatest count is away.
+                let range = self.range_of(d, count);
+                match range.hi.saturating_sub(range.lo) > MANY {
+                    true => Range { hi: FAR, ..range },
+                    false => range,
+                }
+            }
             Node::Counter {
                 round,
                 from,

@@ -15,6 +15,7 @@ mod indices;
 mod kit;
 mod laps;
 mod legal;
+mod lengths;
 mod locks;
 mod looks;
 mod meetings;
