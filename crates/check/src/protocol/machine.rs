@@ -195,11 +195,14 @@ impl World<'_, '_> {
         };
         job.reads(&mut |s| reads.extend(run(s)));
         job.writes(&mut |s| writes.extend(run(s)));
-        if self.length.is_some() {
-            // As long as it may be: to the end of its row.
+        if let Some(length) = self.length {
+            let most = self.most_bytes(length)?;
             for (_, r) in reads.iter_mut().chain(&mut writes) {
-                r.hi = self.env.run_end(r.lo);
+                self.fits(length, most, r.lo)?;
+                r.hi = r.lo + most;
             }
+            reads.retain(|(_, r)| r.lo < r.hi);
+            writes.retain(|(_, r)| r.lo < r.hi);
         }
         if let Job::Copy(copy) = job {
             // Each lane writes its own bytes.
@@ -269,6 +272,50 @@ impl World<'_, '_> {
             }
         }
         self.issued(done, issuer, &records, bytes)
+    }
+
+    /// The most bytes that a copy may have whose length the launch decides: a multiple of 16.
+    fn most_bytes(&mut self, length: Sym) -> Result<u32, Stop> {
+        let (terms, d) = (&self.env.terms, &self.st.decided);
+        let seen = terms.seen(d, Arg::Sym(length), &|t| self.counted_as(t));
+        let range = terms.range(d, seen);
+        let aligned = match seen {
+            Arg::Sym(s) => terms
+                .residue(d, s.term, 16)
+                .is_some_and(|r| (r + s.off) % 16 == 0),
+            _ => range.lo % 16 == 0,
+        };
+        let name = self.name(Arg::Sym(length));
+        if !aligned {
+            let text = format!(
+                "copies {name} bytes, which must be a multiple of 16: declare `multiple_of` for the parameters it follows from"
+            );
+            return Err(self.refuse(&rules::UNKNOWN, text));
+        }
+        match u32::try_from(range.hi) {
+            Ok(most) if range.lo >= 0 => Ok(most),
+            _ => {
+                let text = format!(
+                    "copies {name} bytes, and nothing bounds that: declare `at_most` for the parameters it follows from"
+                );
+                Err(self.refuse(&rules::UNKNOWN, text))
+            }
+        }
+    }
+
+    /// Refuses a copy that may reach beyond the stage of its tile.
+    fn fits(&mut self, length: Sym, most: u32, byte: u32) -> Result<(), Stop> {
+        let room = self.env.run_end(byte).saturating_sub(byte);
+        if most <= room {
+            return Ok(());
+        }
+        let tile = self.env.tile_at(byte);
+        let text = format!(
+            "copies {} bytes, up to {most}, to {}, which has room for {room}: declare a tighter `at_most`, or copy less",
+            self.name(Arg::Sym(length)),
+            self.env.place_name(tile, byte)
+        );
+        Err(self.refuse(&rules::UNKNOWN, text))
     }
 
     /// Notes who is told of a job.

@@ -17,7 +17,7 @@ use crate::uniform::Uniformity;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use warpline_ir::{Frame as Source, Kernel, Loc, Mask, ParamId, Swizzle, Type};
+use warpline_ir::{Frame as Source, Kernel, Loc, Mask, ParamId, Type};
 
 /// The number of a barrier's first phase: some room below it, so that all that two states know
 /// can be taken together, relative to where each is. It is told as phase 0.
@@ -155,20 +155,13 @@ impl Env<'_> {
         }
     }
 
-    /// The end of the row, where rows are plain, or else of the stage, that holds a byte.
+    /// The end of the stage that holds a byte.
     pub(super) fn run_end(&self, byte: u32) -> u32 {
         let Some(t) = self.kernel.tiles.get(self.tile_at(byte) as usize) else {
             return byte;
         };
         let each = t.layout.stage_bytes().max(1);
-        let stage = t.offset + (byte - t.offset) / each * each;
-        match t.layout.swizzle {
-            Swizzle::None => {
-                let row = t.layout.row_bytes().max(1);
-                stage + ((byte - stage) / row + 1) * row
-            }
-            _ => stage + each,
-        }
+        t.offset + ((byte - t.offset) / each + 1) * each
     }
 
     /// The tile that holds a byte.
