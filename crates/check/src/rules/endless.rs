@@ -101,14 +101,15 @@ fn judge_for<'k>(
     found: &mut Findings<'k>,
 ) {
     let values = Values::new(case, &|_| None);
-    let [from, to, bounds] = [from, to, step].map(|o| values.of(o, Type::U32));
+    let bounds = values.of(step, Type::U32);
     if bounds.least > 0 {
-        if step.as_reg().is_some() && values.assumed_no_wrap() {
+        if values.assumed_no_wrap() {
             let text = "the product that is the step of this loop is less than 2^32";
             found.assume("A.wrap", around.loc, text);
         }
         return;
     }
+    let [from, to] = [from, to].map(|o| values.of(o, Type::U32));
     // A loop that never runs needs no step.
     if from.least >= to.most {
         return;
