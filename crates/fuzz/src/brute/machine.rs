@@ -294,7 +294,7 @@ impl Machine for Runner<'_, '_> {
         self.act(s)
     }
 
-    fn submit(&mut self, job: Job) -> Result<(), Fault> {
+    fn submit(&mut self, _: warpline_ir::Mask, job: Job) -> Result<(), Fault> {
         self.issue(job)
     }
 }
