@@ -134,6 +134,7 @@ fn published_early(form: Form) -> Built {
 fn opposite_locks(form: Form) -> Built {
     let kernel = Kernel::build("opposite_locks", |k| {
         let (a, b) = (k.pointer::<u32>("a"), k.pointer::<u32>("b"));
+        let guarded = k.pointer::<u32>("guarded");
         let take = |lock: Global<u32>| {
             let (word, order) = (lock.word(0u32), MemoryOrder::acquire(Scope::Gpu));
             while_(
@@ -154,6 +155,7 @@ fn opposite_locks(form: Form) -> Built {
                     take(first);
                     nanosleep(1000);
                     take(second);
+                    guarded.store(0u32, guarded.load(0u32) + cta_id());
                     give(second);
                     give(first);
                 });
@@ -163,6 +165,6 @@ fn opposite_locks(form: Form) -> Built {
     Ok(Case {
         kernel,
         line: SOURCE.marked(),
-        trial: Trial::of(1).buffer(BYTES).buffer(BYTES),
+        trial: Trial::of(1).buffer(BYTES).buffer(BYTES).buffer(BYTES),
     })
 }

@@ -13,11 +13,11 @@ use super::values::Values;
 use crate::refusal::{Findings, Rule};
 use std::collections::{BTreeMap, BTreeSet};
 use warpline_ir::ops::atomic::AtomicOp;
-use warpline_ir::{Access, At, Memory, Op};
+use warpline_ir::{Access, At, Fence, Memory, Op, Sync};
 
 pub(super) const LOCKS: Rule = Rule {
     code: "R18.locks",
-    holds: "threads that hold several locks take them in one order",
+    holds: "a lock is taken by an acquire and given back by a release, and threads that hold several take them in one order",
 };
 
 /// Refuses locks that are taken in a circle.
@@ -40,6 +40,9 @@ pub(super) fn judge<'k>(
                 "the lock in {name} is free at launch, each thread that takes it gives it back, and the data it guards is touched under it only"
             ),
         );
+    }
+    for lock in &taken {
+        orders_nothing(case, lock, pointers, found);
     }
     if taken.len() < 2 {
         return;
@@ -91,6 +94,59 @@ pub(super) fn judge<'k>(
             }
         }
         found.help("take the locks in the same order everywhere, or give the first one back before the second is taken");
+    }
+}
+
+/// Refuses a lock that is taken without an acquire, or given back without a release, by the access
+/// itself: where no fence stands in the kernel that could make up for it.
+fn orders_nothing<'k>(
+    case: &Case<'k>,
+    lock: &Taken,
+    pointers: &Pointers,
+    found: &mut Findings<'k>,
+) {
+    let fences = |op: &super::OpSite| {
+        let fence = |s: &Sync| {
+            matches!(
+                s,
+                Sync::Fence(
+                    Fence::AcqRel(_) | Fence::Acquire(_) | Fence::Release(_) | Fence::Sc(_)
+                )
+            )
+        };
+        op.facts.syncs.iter().any(fence)
+    };
+    if case.ops.iter().any(fences) {
+        return;
+    }
+    for op in &case.ops {
+        let (at, order, takes) = match op.op {
+            Op::Atomic(o) if op.id == lock.op => (o.at, o.order, true),
+            Op::StrongStore(o) => (o.at, o.order, false),
+            _ => continue,
+        };
+        let At::Global { addr, offset } = at else {
+            continue;
+        };
+        let same = pointers.at(addr, offset) == Some(lock.word);
+        let fine = match takes {
+            true => order.sem.acquires(),
+            false => order.sem.releases(),
+        };
+        if !same || fine {
+            continue;
+        }
+        let (verb, order) = match takes {
+            true => ("taken", "acquire"),
+            false => ("given back", "release"),
+        };
+        let text = format!(
+            "missing {order}: the {} is {verb} by {}, which does not order the accesses that the lock guards",
+            word_name(case, lock.word),
+            op.op.name()
+        );
+        found.refuse(&LOCKS, op.loc(), op.site.role, text);
+        found.help(format!("use `MemoryOrder::{order}(Scope::Gpu)`"));
     }
 }
 
