@@ -3,7 +3,7 @@
 //! A [`plan`] is a choreography of communication steps among roles; it is correct by
 //! construction. [`generate`] draws one from a seed, [`project`](mod@project) writes it as a
 //! kernel, each role in its own words, and [`mutate`] breaks its statements. The checker judges
-//! the kernel ([`differential`]); a proved kernel runs on the executor over many launches and
+//! the kernel (`differential`); a proved kernel runs on the executor over many launches and
 //! timings. A proved kernel that goes wrong, and a correct kernel that is not proved, are
 //! findings: [`shrink`] makes them small, and [`corpus`] keeps them.
 //!
