@@ -8,13 +8,11 @@
 //! | where | what |
 //! |---|---|
 //! | `slice`, `fold`, `code` | what of the program matters, as flat steps |
-//! | `value`, `slots`, `lanes` | what registers hold, where, and in which lanes |
-//! | `launched` | launch parameters as terms |
-//! | `groups` | loops of different roles that belong together |
+//! | `value`, `slots`, `term` | what registers hold, and where; numbers that a launch decides |
 //! | `know`, `bits` | what warps and barriers know |
 //! | `record`, `runs`, `touch` | accesses, their bytes, and whether each is ordered after what it conflicts with |
 //! | `act` | barriers, fences, groups |
-//! | `exec`, `domain`, `machine`, `step` | ops, what they run on, and control flow |
+//! | `exec`, `machine`, `step` | ops, what they run on, and control flow |
 //! | `stretch` | what lies between two acts, run once and then known |
 //! | `state`, `world` | the cluster in the middle of the walk, and who acts on it |
 //! | `explore`, `forget` | all decisions; what no longer matters |
@@ -26,16 +24,12 @@ mod ahead;
 mod bits;
 mod canon;
 mod code;
-mod domain;
 mod exec;
 mod explore;
 mod finish;
 mod fold;
 mod forget;
-mod groups;
 mod know;
-mod lanes;
-mod launched;
 mod machine;
 mod merge;
 mod outcome;
@@ -49,15 +43,14 @@ mod state;
 mod step;
 mod stretch;
 mod stuck;
+mod term;
 mod touch;
 mod trace;
 mod value;
 mod world;
 
 use crate::assumption::Assumption;
-use crate::facts::Facts;
 use crate::refusal::Refusal;
-use crate::symbolic::{Node, Terms};
 use crate::uniform::Uniformity;
 use code::{Kinds, Program};
 use know::{Shared, WarpKnow};
@@ -67,8 +60,9 @@ use state::{Bar, Env, FIRST, Inside, Meeting, State, Status, Warp};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use term::{Node, Terms};
 use value::Held;
-use warpline_ir::{Kernel, Loc, Mask, StmtKind, Sync, Target, Tile};
+use warpline_ir::{Kernel, Loc, Mask, Tile};
 
 /// What the walk found, and how far it went.
 pub(crate) struct Walked {
@@ -80,9 +74,8 @@ pub(crate) struct Walked {
 }
 
 /// Decides the protocol of a kernel whose structure is sound.
-pub(crate) fn judge(kernel: &Kernel, target: &Target) -> Walked {
-    let uniform = Uniformity::of(kernel);
-    let slice = Slice::of(kernel, &uniform);
+pub(crate) fn judge(kernel: &Kernel) -> Walked {
+    let slice = Slice::of(kernel);
     let mut slots = Slots::new(kernel, &slice);
     let mut kinds = Kinds::default();
     let aliases = aliases(kernel);
@@ -108,40 +101,21 @@ pub(crate) fn judge(kernel: &Kernel, target: &Target) -> Walked {
         .collect();
     let fold = fold::Fold::of(kernel, &slice);
     let parities = parity::Parities::of(kernel, &programs, &slots, &first_bar);
-    let has_rests = programs.iter().any(Program::has_rests);
-    let groups = groups::Groups::of(kernel, &programs);
-    let stepped_slots = programs
-        .iter()
-        .map(|p| p.stepped(&slice.stepped, &slots))
-        .collect();
-    let exact = (0..kernel.regs.len())
-        .map(|r| slice.numbers[r] || slice.places[r] || fold.is_counter(r))
-        .collect();
     let mut env = Env {
         kernel,
         terms: Terms::default(),
         programs,
         slots,
-        uniform,
+        uniform: Uniformity::of(kernel),
         numbers: slice.numbers,
         may_be_terms: slice.terms,
         period: slice.period,
         sums: slice.sums,
         parities,
-        stepped_slots,
-        stepped: slice.stepped,
-        exact,
-        control: slice.control,
-        has_rests,
-        groups,
-        written: crate::rules::writes(kernel, target),
-        assumed: RefCell::default(),
-        entry_registers: target.entry_registers(kernel.threads()),
-        grows_to: grows_to(kernel),
         counting: Vec::new(),
         aliases,
         fold,
-        words: followed,
+        words: slice.words,
         waits,
         stretches: RefCell::default(),
         runs: runs::Pairs::default(),
@@ -156,38 +130,10 @@ pub(crate) fn judge(kernel: &Kernel, target: &Target) -> Walked {
     let explored = explore::explore(&env, start(&env));
     Walked {
         refusal: explored.refusal,
-        assumptions: assumptions(&env),
+        assumptions: Vec::new(),
         states: explored.states,
         steps: explored.steps,
     }
-}
-
-/// What the walk took for granted, each fact once.
-fn assumptions(env: &Env<'_>) -> Vec<Assumption> {
-    let assumed = env.assumed.borrow();
-    let of = |((code, text), at): (&(&'static str, String), &Option<_>)| Assumption {
-        code,
-        text: text.clone(),
-        at: *at,
-    };
-    assumed.iter().map(of).collect()
-}
-
-/// By role: the registers that its threads grow to, at most; 0 if they do not.
-fn grows_to(kernel: &Kernel) -> Vec<u32> {
-    let mut most = vec![0; kernel.roles.len()];
-    kernel.each_stmt(&mut |role, s| {
-        let StmtKind::Op(op) = &s.kind else { return };
-        for sync in Facts::of(op).syncs {
-            if let Sync::SetMaxRegs { count, grow: true } = sync {
-                let of = |i: usize| role.is_none_or(|r| r.index() == i);
-                for (_, m) in most.iter_mut().enumerate().filter(|(i, _)| of(*i)) {
-                    *m = count.max(*m);
-                }
-            }
-        }
-    });
-    most
 }
 
 /// By tile: those it shares bytes with.
@@ -221,8 +167,6 @@ fn start(env: &Env<'_>) -> State {
             epoch: 0,
             bulk: Vec::new(),
             copies: Vec::new(),
-            copying: Vec::new(),
-            registers: env.entry_registers,
             open: Vec::new(),
             commits: 0,
             waited: 0,
@@ -263,8 +207,7 @@ fn start(env: &Env<'_>) -> State {
         records: record::Records::default(),
         products: vec![Vec::new(); (env.ctas * env.warps.div_ceil(4)) as usize],
         words: BTreeMap::new(),
-        copied: BTreeMap::new(),
-        decided: launched::limits(&env.terms, env.kernel),
+        decided: term::Decided::default(),
         trail: trace::Trail::default(),
         fresh: 0,
         blunt: false,
