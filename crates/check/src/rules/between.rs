@@ -94,7 +94,7 @@ enum Act {
     Ask(usize),
     /// Raises a word that CTAs wait for, by a write of this order.
     Raise(usize, Option<MemoryOrder>),
-    /// A relaxed load by whose value a thread goes on to data of others.
+    /// A relaxed load: a branch on its value leads to data that other threads wrote.
     Look(usize),
     /// Raises a word, and takes over by what it held.
     Claim(usize, MemoryOrder),

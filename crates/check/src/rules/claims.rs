@@ -60,7 +60,7 @@ impl Touched {
     }
 }
 
-/// All accesses of global memory whose place is known.
+/// Accesses to global memory at a known parameter and offset.
 pub(super) fn touched(case: &Case, pointers: &Pointers) -> Vec<Touched> {
     (case.ops.iter())
         .flat_map(|op| accesses(op, pointers))

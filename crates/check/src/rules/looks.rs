@@ -1,4 +1,5 @@
-//! Loads by whose value a thread goes on to data that another thread left, without a loop.
+//! Flags that a thread reads once, without a loop: a branch on the value leads to data that another
+//! thread wrote.
 //!
 //! A flag may be looked at once: whoever finds it raised goes on to the data,
 //! whoever does not goes on without. The look acquires as a wait does, or
@@ -158,7 +159,7 @@ impl Looks<'_, '_> {
         let guards = |op: usize| -> Vec<Guard> { self.case.code.guards(op).collect() };
         let (to_raise, to_look) = (guards(raise), guards(look));
         let cond = |g: &Guard| -> (RegId, bool) { (g.cond, g.holds) };
-        // CTAs that part are not brought together by a barrier of theirs.
+        // A CTA barrier does not synchronize CTAs that took different branches.
         let parted = to_raise.iter().any(|a| {
             let against = |b: &Guard| a.cond == b.cond && a.holds != b.holds;
             self.by_cta.reg(a.cond) && to_look.iter().any(against)

@@ -16,13 +16,13 @@ pub(super) enum Parts {
 }
 
 impl Parts {
-    /// Who is parted by a condition.
+    /// The threads that a condition sends to different branches.
     pub(super) fn of(case: &Case, cond: RegId) -> Self {
         let mut seen = vec![cond];
         let (mut at, mut parts) = (0, Parts::Elsewhere);
         while let Some(&r) = seen.get(at) {
             at += 1;
-            // What is written twice may change with time, for all threads.
+            // A register that is written twice may change over time, in all threads alike.
             let [Def::Op(id)] = *case.code.defs(r) else {
                 return Parts::Elsewhere;
             };

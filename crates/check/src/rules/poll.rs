@@ -21,7 +21,7 @@ pub(super) struct Poll {
 }
 
 impl Poll {
-    /// All polls of a kernel: reads of a fixed address by whose value a loop ends, by loop.
+    /// Returns all polls of a kernel, by loop: the loop ends on the value read from a fixed address.
     pub(super) fn all(case: &Case) -> Vec<Self> {
         let mut polls = Vec::new();
         if !case.ops.iter().any(|op| read(op).is_some()) {

@@ -95,7 +95,7 @@ struct Way {
     past: BTreeMap<String, [Held; 2]>,
 }
 
-/// Who is held up for ever.
+/// Which threads wait forever.
 #[derive(Clone, Copy, PartialEq)]
 struct Held {
     /// Does any thread go on?
@@ -141,7 +141,7 @@ impl Held {
         }
     }
 
-    /// What was held up before still is.
+    /// Threads that were blocked before stay blocked.
     fn behind(self, before: Self) -> Self {
         Self {
             alive: self.alive && before.alive,
@@ -168,7 +168,7 @@ impl Way {
     }
 }
 
-/// Roles that come to a named barrier, with the threads they bring.
+/// Roles that arrive at a named barrier, with their thread counts.
 type Comers = BTreeMap<usize, u32>;
 
 struct Stall<'a, 'k> {
@@ -279,7 +279,7 @@ impl<'a, 'k> Stall<'a, 'k> {
             .map(|(op, _)| *op)
             .collect();
         all.sort_unstable();
-        // What is written by a statement that runs has not been enough.
+        // The value that a reachable statement writes does not end the wait.
         let ran = |w: usize| self.value[w] != Bounds::ZERO;
         match at.is_some_and(|w| ran(*w)) {
             true => Vec::new(),
@@ -444,7 +444,7 @@ impl<'a, 'k> Stall<'a, 'k> {
         self.arrived[bar] = true;
     }
 
-    /// Marks a role at a named barrier; gives the threads that all roles bring.
+    /// Marks a role at a named barrier; returns the threads that have arrived in all.
     fn bring(&mut self, bar: NamedId, role: usize, held: bool) -> u32 {
         let warps = self.case.kernel.roles[role].warps - u32::from(held);
         let comers = self.named.entry(bar.index() as u32).or_default();
