@@ -81,7 +81,7 @@ pub fn examine(kernel: &Kernel, target: &Target) -> Report {
     let (mut refusals, mut assumptions) = rules::judge(kernel, target);
     let (mut states, mut steps) = (0, 0);
     if refusals.is_empty() {
-        let walked = protocol::judge(kernel);
+        let walked = protocol::judge(kernel, target);
         refusals.extend(walked.refusal);
         assumptions.extend(walked.assumptions);
         (states, steps) = (walked.states, walked.steps);

@@ -19,6 +19,7 @@
 //! |---|---|
 //! | [`rules`] | one file per group of rules |
 //! | [`protocol`] | the walk that proves: no deadlock, no race, any trip count |
+//! | `symbolic` | integers that a launch decides, as terms in a normal form |
 //! | [`render`] | a report as text and as JSON |
 //! | [`facts`] | what one op does, collected from its effects |
 //! | [`uniform`] | which threads agree on a register |
@@ -34,6 +35,7 @@ mod refusal;
 pub mod render;
 mod report;
 pub mod rules;
+mod symbolic;
 pub mod uniform;
 pub mod walk;
 

@@ -225,14 +225,16 @@ macro_rules! map_lanes {
 /// Add "add": "sum",                              struct, name in the text form, meaning in words
 ///     ptx "add{.rn}.{u32,s32,f32}",              row of the op table, and what `asm` prints (see `spell`)
 ///     types [U32, I32, F32],                     what `ty` may be; T below is its Rust type
-///     (a: T, b: T) => Number::add;               operands (T, wide or u32) and meaning of a lane
+///     (a: T, b: T) => Number::add,               operands (T, wide or u32) and meaning of a lane
+///         transfer add;                          what it does to integers that are partly known (`domain`);
+///                                                without it, an unknown function of the operands
 /// ```
 macro_rules! lanewise {
     ($(
         $name:ident $text:literal: $doc:literal,
             ptx $ptx:literal,
             types [$($ty:ident),*],
-            ($($arg:ident: $kind:tt),*) => $trait:ident::$meaning:ident;
+            ($($arg:ident: $kind:tt),*) => $trait:ident::$meaning:ident $(, transfer $transfer:ident)?;
     )*) => {$(
         #[doc = concat!("`", $ptx, "`: ", $doc, ".")]
         #[derive(Clone, PartialEq, Debug)]
@@ -276,6 +278,14 @@ macro_rules! lanewise {
                 });
                 Ok($crate::machine::Step::Next)
             }
+            fn transfer<D: $crate::domain::Domain>(&self, d: &mut D) {
+                let operands = [$(d.read(self.$arg, $crate::lanes::operand_type!(self, $kind))),*];
+                let result = match self.ty.is_int() {
+                    true => $crate::lanes::transfer_of!(d, self.ty, operands $(, $transfer)?),
+                    false => d.function(&operands),
+                };
+                d.write(self.dst, result);
+            }
             fn legal(&self, _: &$crate::target::Target) -> Result<(), String> {
                 $crate::ops::only($text, self.ty, &[$($crate::types::Type::$ty),*])
             }
@@ -283,7 +293,17 @@ macro_rules! lanewise {
     )*};
 }
 
-pub(crate) use {lane_type, lane_types, lanewise, map_lanes, operand_type};
+/// The transfer function of a lanewise op on integers.
+macro_rules! transfer_of {
+    ($d:expr, $ty:expr, $operands:expr) => {
+        $crate::domain::function($d, $ty, $operands)
+    };
+    ($d:expr, $ty:expr, $operands:expr, $transfer:ident) => {
+        $crate::domain::$transfer($d, $ty, $operands)
+    };
+}
+
+pub(crate) use {lane_type, lane_types, lanewise, map_lanes, operand_type, transfer_of};
 
 #[cfg(test)]
 mod tests {

@@ -13,12 +13,13 @@
 //! | [`bounds`] | facts that a kernel declares about its parameters |
 //! | [`ops`] | the instructions, one struct each, by group |
 //! | [`sync`], [`job`] | acts of synchronisation; asynchronous work |
-//! | [`machine`] | the traits ops are written against |
+//! | [`machine`], [`domain`] | the traits ops are written against: values, and values that are partly known |
 //! | [`wait`] | what a stuck warp waits for, in words |
 //! | [`build`] | what authors write with |
 
 pub mod bounds;
 pub mod build;
+pub mod domain;
 pub mod error;
 pub mod job;
 pub mod lanes;
@@ -37,6 +38,7 @@ pub mod value;
 pub mod wait;
 
 pub use bounds::{Bounds, BrokenBound, Extent, ExtentTerm, Limit};
+pub use domain::{Binary, Domain};
 pub use error::{BuildError, BuildErrors};
 pub use job::{Done, Engine, Job, Span};
 pub use launch::{Arg, Launch};

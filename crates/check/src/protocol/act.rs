@@ -6,24 +6,26 @@
 //! to have seen it.
 
 use super::know::Shared;
+use super::lanes::{ALL, ELECTED, LaneSet};
 use super::record::{Record, Who};
 use super::rules;
-use super::state::{FIRST, Status, as_told};
-use super::term::{Arg, Sym};
+use super::runs::ELECTED_LANE;
+use super::state::{FIRST, Status, Warp, as_told};
 use super::trace::What;
 use super::value::Val;
 use super::world::{Stop, World};
 use crate::refusal::Side;
+use crate::symbolic::{Arg, Sym};
 use std::collections::BTreeMap;
 use warpline_ir::{BarRef, Exec, Fence, Lanes, Machine, Mask, Operand, Scope, Step, Sync, WARP};
 
 /// Some lanes at one mbarrier: bar, lanes, arrivals, bytes, bytes by term.
 struct Group {
     bar: usize,
-    lanes: Mask,
+    lanes: LaneSet,
     times: u32,
     bytes: i64,
-    terms: Vec<(Sym, i64)>,
+    terms: Vec<(Sym, i128)>,
 }
 
 impl World<'_, '_> {
@@ -34,7 +36,11 @@ impl World<'_, '_> {
 
     fn try_act(&mut self, s: &Sync) -> Result<Step, Stop> {
         let maybe = self.st.warps[self.cur].maybe();
-        if maybe && !matches!(s, Sync::Fence(_) | Sync::Warp { .. }) {
+        // Where it is unknown which lanes run a fence, or meet, none does.
+        if maybe && matches!(s, Sync::Fence(_) | Sync::Warp { .. }) {
+            return Ok(Step::Next);
+        }
+        if maybe {
             let text = "synchronises where it is unknown which of its lanes do".to_owned();
             return Err(self.refuse(&rules::UNKNOWN, text));
         }
@@ -76,9 +82,9 @@ impl World<'_, '_> {
                 Ok(Step::Next)
             }
             Sync::BulkCommit => {
-                let lanes = self.active();
+                let lanes = self.lanes();
                 for (lane, groups) in &mut self.st.warps[self.cur].bulk {
-                    if lanes >> *lane & 1 == 1 {
+                    if issues(lanes, *lane) {
                         groups.push(Vec::new());
                     }
                 }
@@ -89,7 +95,7 @@ impl World<'_, '_> {
                 Ok(Step::Next)
             }
             Sync::CopyCommit => {
-                self.st.warps[self.cur].copies.push(Vec::new());
+                self.copy_commit();
                 Ok(Step::Next)
             }
             Sync::CopyWait { pending } => {
@@ -97,7 +103,8 @@ impl World<'_, '_> {
                 Ok(Step::Next)
             }
             Sync::CopyArrive { bar, counted } => self.copy_arrive(&bar, counted),
-            Sync::WgmmaFence | Sync::SetMaxRegs { .. } => Ok(Step::Next),
+            Sync::WgmmaFence => Ok(Step::Next),
+            Sync::SetMaxRegs { count, grow } => Ok(self.set_registers(count, grow)),
             Sync::WgmmaCommit => {
                 self.wgmma_commit();
                 Ok(Step::Next)
@@ -156,7 +163,7 @@ impl World<'_, '_> {
                 bytes: 0,
                 terms: Vec::new(),
             });
-            g.lanes |= 1 << lane;
+            g.lanes |= self.lane(lane);
             g.times += times[lane] as u32;
             match (&known, &bytes) {
                 (Some(n), _) => g.bytes += n[lane] as i64,
@@ -164,7 +171,12 @@ impl World<'_, '_> {
                 _ => {}
             }
         }
-        Ok(groups.into_values().collect())
+        let mut groups: Vec<Group> = groups.into_values().collect();
+        // All lanes together have the elected one among them.
+        if let [g] = &mut groups[..] {
+            g.lanes = self.lanes();
+        }
+        Ok(groups)
     }
 
     /// The CTAs that lanes reach.
@@ -202,7 +214,7 @@ impl World<'_, '_> {
     }
 
     /// Refuses an mbarrier whose init these lanes cannot know of.
-    pub(super) fn usable(&mut self, bar: usize, lanes: Mask) -> Result<(), Stop> {
+    pub(super) fn usable(&mut self, bar: usize, lanes: LaneSet) -> Result<(), Stop> {
         let b = &self.st.bars[bar];
         let name = || self.env.bar_name(bar);
         if b.count == 0 {
@@ -241,7 +253,7 @@ impl World<'_, '_> {
                 return Err(self.refuse(&rules::ARRIVALS, text));
             }
             let cta = at as u32 / self.env.bars;
-            let record = self.note(Who::Init, 1 << lane, cta);
+            let record = self.note(Who::Init, self.lane(lane), cta);
             let made = self.loc;
             let b = &mut self.st.bars[at];
             (b.count, b.arrivals, b.init, b.fenced, b.made) =
@@ -253,7 +265,9 @@ impl World<'_, '_> {
     fn inval(&mut self, bar: &BarRef) -> Result<Step, Stop> {
         for lane in lanes_of(self.active()) {
             let at = self.bar_at(bar, lane)?;
-            self.usable(at, 1 << lane)?;
+            let set = self.lane(lane);
+            self.usable(at, set)?;
+            self.is_over(at, set)?;
             let b = &mut self.st.bars[at];
             if let Some(init) = b.init.take() {
                 self.st.records.get_mut(init).live = false;
@@ -274,6 +288,42 @@ impl World<'_, '_> {
         Ok(Step::Next)
     }
 
+    /// Refuses to end an mbarrier that somebody may still use.
+    fn is_over(&mut self, bar: usize, lanes: LaneSet) -> Result<(), Stop> {
+        let (b, know) = (&self.st.bars[bar], &self.st.warps[self.cur].know);
+        let name = self.env.bar_name(bar);
+        let me = self.cur as u32;
+        let unknown = b.passed.iter().find(|(i, _)| {
+            let r = self.st.records.get(*i);
+            let own = r.warp == me && r.lanes & !lanes == 0;
+            !own && !know.seen(lanes, *i)
+        });
+        let partly = b.arrivals != b.count || b.bytes != 0 || !b.terms.is_empty();
+        let waits = |w: &Warp| matches!(w.status, Status::Bar { bar: of, .. } if of == bar);
+        let (text, side) = if let Some((i, _)) = unknown {
+            let r = self.st.records.get(*i).clone();
+            let who = self.who(r.warp);
+            let side = Side {
+                text: format!("{who} waits here"),
+                role: Some(self.role_name(r.warp)),
+                at: self.env.kernel.locs.author(r.loc),
+            };
+            let text = format!("ends {name} while {who} may still wait for it");
+            (text, vec![side])
+        } else if partly || know.phases(lanes, bar) < b.phase {
+            (
+                format!("ends {name} while a phase may be incomplete"),
+                Vec::new(),
+            )
+        } else if let Some(w) = self.st.warps.iter().position(waits) {
+            let text = format!("ends {name} while {} waits for it", self.who(w as u32));
+            (text, Vec::new())
+        } else {
+            return Ok(());
+        };
+        Err(self.refuse_bar(&rules::INIT, text, bar, side))
+    }
+
     fn arrive(
         &mut self,
         bar: &BarRef,
@@ -282,7 +332,6 @@ impl World<'_, '_> {
         scope: Scope,
         leave: bool,
     ) -> Result<Step, Stop> {
-        let all = self.active();
         for g in self.groups(bar, count, tx)? {
             let lanes = g.lanes;
             let cta = g.bar as u32 / self.env.bars;
@@ -306,16 +355,16 @@ impl World<'_, '_> {
                 match remote && scope == Scope::Cta {
                     true => {
                         let generic = self.st.records.generic();
-                        self.tell_weakly(all, &mut came, generic);
+                        self.tell_weakly(lanes, &mut came, generic);
                     }
-                    false => self.tell(all, &mut came),
+                    false => self.tell(lanes, &mut came),
                 }
                 self.st.bars[g.bar].came = came;
             }
             let b = &mut self.st.bars[g.bar];
             b.bytes += g.bytes;
             for (s, n) in g.terms {
-                b.bytes += self.env.terms.linear(Arg::Sym(s), n, &mut b.terms);
+                b.bytes += self.env.terms.collect(Arg::Sym(s), n, &mut b.terms) as i64;
             }
             self.take(g.bar, g.times)?;
             let b = &mut self.st.bars[g.bar];
@@ -327,8 +376,8 @@ impl World<'_, '_> {
             let alone = b.count == g.times && count.is_some() && !b.copied;
             self.turn(g.bar)?;
             if alone && self.st.bars[g.bar].phase == phase + 1 {
-                let know = self.st.warps[self.cur].know.of(lanes);
-                know.add_phase(g.bar, phase + 1);
+                let know = &mut self.st.warps[self.cur].know;
+                know.learn(lanes, |know| know.add_phase(g.bar, phase + 1));
             }
         }
         self.st.warps[self.cur].epoch += 1;
@@ -367,7 +416,7 @@ impl World<'_, '_> {
     }
 
     /// Refuses an arrival at a phase that was complete without it: one more than are counted.
-    fn is_counted(&mut self, bar: usize, lanes: Mask) -> Result<(), Stop> {
+    fn is_counted(&mut self, bar: usize, lanes: LaneSet) -> Result<(), Stop> {
         let (me, meant) = (
             self.cur as u32,
             self.st.warps[self.cur].know.phases(lanes, bar),
@@ -394,7 +443,7 @@ impl World<'_, '_> {
     }
 
     /// Refuses an arrival, or bytes, that could fall into an earlier phase.
-    pub(super) fn in_phase(&mut self, bar: usize, lanes: Mask, verb: &str) -> Result<(), Stop> {
+    pub(super) fn in_phase(&mut self, bar: usize, lanes: LaneSet, verb: &str) -> Result<(), Stop> {
         let phase = self.st.bars[bar].phase;
         if self.st.warps[self.cur].know.phases(lanes, bar) >= phase {
             return Ok(());
@@ -466,13 +515,13 @@ impl World<'_, '_> {
     }
 
     fn wait(&mut self, bar: &BarRef, parity: Operand, scope: Scope) -> Result<Step, Stop> {
-        let lanes = self.active();
+        let (active, lanes) = (self.active(), self.lanes());
         let parities = self.known(parity, "which parity it waits for")?;
-        let first = lanes.trailing_zeros() as usize;
-        let bars = self.bars_at(bar, lanes)?;
+        let first = active.trailing_zeros() as usize;
+        let bars = self.bars_at(bar, active)?;
         let at = bars[first];
         let same = |lane: usize| bars[lane] == at && parities[lane] == parities[first];
-        if !lanes_of(lanes).all(same) {
+        if !lanes_of(active).all(same) {
             let text = "has its lanes wait for different barriers at once".to_owned();
             return Err(self.refuse(&rules::UNKNOWN, text));
         }
@@ -504,14 +553,17 @@ impl World<'_, '_> {
         // What generic accesses of other CTAs left is seen only by an acquire of the cluster.
         let own = self.st.warps[self.cur].cta;
         let done = self.st.bars[at].done.clone();
-        let know = self.st.warps[self.cur].know.of(lanes);
-        if scope == Scope::Cta && self.env.ctas > 1 {
-            let far = self.st.records.generic_of_others(own);
-            know.join_weakly(&done, &far);
-        } else {
-            know.join(&done);
-        }
-        know.add_phase(at, (phase + 1) as u32);
+        let far = match scope == Scope::Cta && self.env.ctas > 1 {
+            true => Some(self.st.records.generic_of_others(own)),
+            false => None,
+        };
+        self.st.warps[self.cur].know.learn(lanes, |know| {
+            match &far {
+                Some(far) => know.join_weakly(&done, far),
+                None => know.join(&done),
+            }
+            know.add_phase(at, (phase + 1) as u32);
+        });
         let mut passed = std::mem::take(&mut self.st.bars[at].passed);
         passed.retain(|&(i, _)| {
             let r = self.st.records.get_mut(i);
@@ -625,7 +677,7 @@ impl World<'_, '_> {
     fn tell_meeting(&mut self, meeting: usize) {
         let nothing = self.env.nothing.clone();
         let mut know = std::mem::replace(&mut self.st.meetings[meeting].know, nothing);
-        self.tell(Mask::MAX, &mut know);
+        self.tell(ALL, &mut know);
         self.st.meetings[meeting].know = know;
     }
 
@@ -689,19 +741,25 @@ impl World<'_, '_> {
     }
 
     fn fence(&mut self, f: Fence) {
-        let lanes = self.active();
+        let lanes = self.lanes();
         let me = self.cur as u32;
         match f {
             f if f.is_proxy_shared() => {
                 let know = &self.st.warps[self.cur].know;
                 let mut fenced = Vec::new();
                 let records = &self.st.records;
-                let own = |r: &Record| !r.bulk && r.lanes & !lanes == 0;
+                // `.shared::cta` is about the memory of the CTA alone.
+                let cta = self.st.warps[self.cur].cta;
+                let here = |r: &Record| f != Fence::ProxyAsyncShared || r.cta == cta;
+                let own = |r: &Record| !r.bulk && r.lanes & !lanes == 0 && here(r);
                 fenced.extend(records.by(me).filter(|(_, r)| own(r)).map(|r| r.0));
-                let known = records.copies().filter(|&(i, _)| know.seen(lanes, i));
-                fenced.extend(known.map(|r| r.0));
-                let know = self.st.warps[self.cur].know.of(lanes);
-                fenced.into_iter().for_each(|i| know.fenced.add(i));
+                let known = |i: u32, r: &Record| know.seen(lanes, i) && here(r);
+                let copies = records.copies().filter(|&(i, r)| known(i, r));
+                fenced.extend(copies.map(|r| r.0));
+                let know = &mut self.st.warps[self.cur].know;
+                know.learn(lanes, |know| {
+                    fenced.iter().for_each(|&i| know.fenced.add(i))
+                });
                 self.st.warps[self.cur].epoch += 1;
                 self.trail(What::Fences);
             }
@@ -719,10 +777,10 @@ impl World<'_, '_> {
     }
 
     fn bulk_wait(&mut self, pending: u32) {
-        let lanes = self.active();
+        let lanes = self.lanes();
         let mut done: Vec<(u32, Vec<u32>)> = Vec::new();
         for (lane, groups) in &mut self.st.warps[self.cur].bulk {
-            if lanes >> *lane & 1 == 0 {
+            if !issues(lanes, *lane) {
                 continue;
             }
             // The last is open, and no group yet.
@@ -732,7 +790,11 @@ impl World<'_, '_> {
             done.push((*lane, records));
         }
         for (lane, records) in done {
-            self.learn(1 << lane, &records);
+            let set = match lane == u32::from(ELECTED_LANE) {
+                true => ELECTED,
+                false => 1 << lane,
+            };
+            self.learn(set, &records);
         }
         self.st.warps[self.cur].epoch += 1;
         self.trail(What::Waits {
@@ -740,36 +802,80 @@ impl World<'_, '_> {
         });
     }
 
-    fn copy_wait(&mut self, pending: Option<u32>) {
+    /// Closes a group of what the lanes have copied.
+    fn copy_commit(&mut self) {
+        let lanes = self.lanes();
+        let records = &self.st.records;
         let warp = &mut self.st.warps[self.cur];
-        let done: Vec<u32> = match pending {
-            None => warp.copies.drain(..).flatten().collect(),
-            Some(n) => {
-                let closed = warp.copies.len().saturating_sub(1);
-                let covered = closed.saturating_sub(n as usize);
-                warp.copies.drain(..covered).flatten().collect()
-            }
+        let own = |i: &u32| records.get(*i).lanes & !lanes == 0;
+        let (closed, open) = warp.copying.iter().copied().partition(own);
+        warp.copying = open;
+        warp.copies.push((lanes, closed));
+    }
+
+    /// The lanes wait for their own groups, but for some of the last.
+    fn copy_wait(&mut self, pending: Option<u32>) {
+        let lanes = self.lanes();
+        let records = &self.st.records;
+        let warp = &mut self.st.warps[self.cur];
+        let mut done: Vec<u32> = Vec::new();
+        // A group is covered if enough others of all its lanes came after it.
+        let later = |groups: &[(LaneSet, Vec<u32>)], at: usize| {
+            let (set, _) = groups[at];
+            groups[at + 1..].iter().filter(|g| set & !g.0 == 0).count()
         };
+        let covered: Vec<bool> = (0..warp.copies.len())
+            .map(|at| {
+                let mine = warp.copies[at].0 & !lanes == 0;
+                let enough = pending.is_none_or(|n| later(&warp.copies, at) >= n as usize);
+                mine && enough
+            })
+            .collect();
+        for (at, (_, group)) in warp.copies.iter_mut().enumerate() {
+            if covered[at] {
+                done.append(group);
+            }
+        }
+        let mut covered = covered.into_iter();
+        warp.copies.retain(|_| !covered.next().unwrap_or(false));
+        if pending.is_none() {
+            let own = |i: &u32| records.get(*i).lanes & !lanes == 0;
+            let (closed, open): (Vec<u32>, Vec<u32>) = warp.copying.iter().copied().partition(own);
+            done.extend(closed);
+            warp.copying = open;
+        }
         // Each lane knows of its own copies: the record keeps the lanes apart until they meet.
-        for i in done {
-            warp.apart.push(i);
-        }
-        if warp.copies.is_empty() {
-            warp.copies.push(Vec::new());
-        }
+        warp.apart.extend(done);
         warp.epoch += 1;
         self.trail(What::Waits { what: "copies" });
     }
 
+    /// Moves registers between warps. Growing waits until the pool serves all who grow, whatever
+    /// the order in which they ask.
+    fn set_registers(&mut self, count: u32, grow: bool) -> Step {
+        if grow {
+            let cta = self.st.warps[self.cur].cta;
+            let held = |w: &Warp| match w.status {
+                Status::Done => 0,
+                _ => w.registers.max(self.env.grows_to[w.role as usize]),
+            };
+            let warps = self.warps_of(cta);
+            let all: u32 = warps.map(|w| held(&self.st.warps[w])).sum();
+            if all > self.env.warps * self.env.entry_registers {
+                self.st.warps[self.cur].status = Status::Registers;
+                return Step::Blocked;
+            }
+        }
+        self.st.warps[self.cur].registers = count;
+        Step::Next
+    }
+
     fn copy_arrive(&mut self, bar: &BarRef, counted: bool) -> Result<Step, Stop> {
-        let copies: Vec<u32> = self.st.warps[self.cur]
-            .copies
-            .iter()
-            .flatten()
-            .copied()
-            .collect();
+        let warp = &self.st.warps[self.cur];
+        let groups = warp.copies.iter().flat_map(|c| &c.1);
+        let copies: Vec<u32> = groups.chain(&warp.copying).copied().collect();
         for mut g in self.groups(bar, None, None)? {
-            g.times = g.lanes.count_ones();
+            g.times = (g.lanes as Mask).count_ones().max(1);
             self.usable(g.bar, g.lanes)?;
             self.in_phase(g.bar, g.lanes, "arrives behind its copies at")?;
             let mut came = self.take_came(g.bar);
@@ -837,7 +943,7 @@ impl World<'_, '_> {
             .filter(|g| g.0 <= covered)
             .flat_map(|g| g.1.iter().copied())
             .collect();
-        self.learn(Mask::MAX, &records);
+        self.learn(ALL, &records);
         let warp = &mut self.st.warps[self.cur];
         warp.waited = warp.waited.max(covered);
         warp.epoch += 1;
@@ -850,6 +956,14 @@ impl World<'_, '_> {
         }
         self.trail(What::Waits { what: "wgmmas" });
         Ok(Step::Next)
+    }
+}
+
+/// Is a lane, as bulk groups are kept by, in a set?
+fn issues(lanes: LaneSet, lane: u32) -> bool {
+    match lane == u32::from(ELECTED_LANE) {
+        true => lanes & ELECTED != 0,
+        false => lanes >> lane & 1 == 1,
     }
 }
 

@@ -4,18 +4,19 @@
 
 use super::code::Code;
 use super::state::{Env, Frame, Rounds, Status, Warp};
-use super::term::{Arg, Node, TermId};
 use super::value::Val;
 use super::world::World;
+use crate::symbolic::{Arg, Node, TermId};
 use std::cmp::Ordering;
 use std::ops::Range;
-use warpline_ir::{Operand, RegId};
+use warpline_ir::{Operand, RegId, Type};
 
 /// By role: the steps that have to do with counts.
 pub(super) fn counting(env: &Env<'_>) -> Vec<Vec<usize>> {
     let has = |c: &Code| match c {
         Code::Act(a) => a.makes_number(env),
         Code::For { .. } => true,
+        Code::While { .. } => env.stepped.iter().any(|&s| s),
         _ => false,
     };
     let of = |code: &[Code]| (0..code.len()).filter(|&i| has(&code[i])).collect();
@@ -33,12 +34,12 @@ struct Left<'c, 'k> {
 
 impl<'c, 'k> Left<'c, 'k> {
     /// Those of its steps that have to do with counts.
-    fn steps(&self) -> impl Iterator<Item = &'c Code<'k>> {
+    fn steps(&self) -> impl Iterator<Item = (u32, &'c Code<'k>)> {
         let runs = |i: &usize| !self.not.iter().any(|n| n.contains(i));
         let first = self.counting.partition_point(|&i| i < self.range.start);
         let rest = self.counting[first..].iter().copied();
         let here = rest.take_while(|&i| i < self.range.end).filter(runs);
-        here.map(|i| &self.code[i])
+        here.map(|i| (i as u32, &self.code[i]))
     }
 
     /// Is a register written on the way?
@@ -59,6 +60,7 @@ impl World<'_, '_> {
             count,
             around,
             n: 0,
+            ..
         } = self.env.terms.node(of)
         else {
             return false;
@@ -76,7 +78,7 @@ impl World<'_, '_> {
                     None => true,
                 },
             };
-            left.steps().any(|c| match c {
+            left.steps().any(|(_, c)| match c {
                 Code::Act(a) => a.makes_number(self.env) && a.args.iter().any(computes),
                 _ => false,
             })
@@ -85,35 +87,106 @@ impl World<'_, '_> {
 
     /// May a warp still come to a loop that it is not in?
     pub(super) fn is_ahead(&self, of: TermId) -> bool {
-        let Node::Loop { count, around, n } = self.env.terms.node(of) else {
+        let Node::Loop {
+            count,
+            around,
+            group,
+            n,
+        } = self.env.terms.node(of)
+        else {
             return false;
         };
         self.each_left(around, |w, left| {
             let inside = |f: &Frame| round_of(f).is_some_and(|(o, _)| o == of);
-            if w.frames.iter().any(inside) || w.has_run(around, count, n) {
+            if self.counted_by_while(w, count) == Some(of) {
                 return false;
             }
-            left.steps().any(|c| match c {
-                Code::For { from, to, step, .. } => {
+            if w.frames.iter().any(inside) || w.has_run(around, (count, group), n) {
+                return false;
+            }
+            left.steps().any(|(pc, c)| match c {
+                Code::For { .. } if self.env.groups.of_loop(w.role, pc) != group => false,
+                Code::For {
+                    var,
+                    from,
+                    to,
+                    step,
+                    ..
+                } => {
+                    if self.env.has_rests && self.is_rest(w, *to, of) {
+                        return false;
+                    }
                     let vals = [*from, *to, *step].map(|o| self.stays(w, left, o));
-                    self.may_count(vals, count)
+                    self.may_count(vals, self.env.kernel.ty(*var), count)
                 }
+                Code::While { .. } => true,
                 _ => false,
             })
         })
     }
 
+    /// Does a loop run over the rest of a count of which the warp has run a part, or begun to?
+    ///
+    /// How many iterations are left then follows from how far the part is behind what is decided
+    /// of the whole, which a state tells (`decided_key`).
+    fn is_rest(&self, w: &Warp, to: Operand, of: TermId) -> bool {
+        let Some((whole, part)) = self.env.programs[w.role as usize].rest(to) else {
+            return false;
+        };
+        let term = |r: RegId| {
+            let held = w.held(self.env.slots.of(r)?)?;
+            match held.val {
+                Val::Sym(s) if s.off == 0 => Some(s.term),
+                _ => None,
+            }
+        };
+        let Node::Loop {
+            count,
+            around,
+            group,
+            ..
+        } = self.env.terms.node(of)
+        else {
+            return false;
+        };
+        let Some(part) = term(part) else { return false };
+        let over = matches!(self.env.terms.node(part), Node::Div(s, _) if s.term == count);
+        over && term(whole) == Some(count) && w.has_run(around, (part, group), 0)
+    }
+
+    /// Has a warp run a part of a count, or begun to, and not the rest?
+    pub(super) fn is_rest_ahead(&self, part: TermId, whole: TermId) -> bool {
+        let (
+            Node::Loop {
+                count: part,
+                around,
+                group,
+                ..
+            },
+            Node::Loop { count: whole, .. },
+        ) = (self.env.terms.node(part), self.env.terms.node(whole))
+        else {
+            return false;
+        };
+        let runs = |w: &Warp, count: TermId| w.has_run(around, (count, group), 0);
+        let mut warps = self.st.warps.iter().filter(|w| w.status != Status::Done);
+        warps.any(|w| runs(w, part) && !runs(w, whole))
+    }
+
     /// May the rounds of a loop be a count, where some of what it runs from, to and by is known?
-    fn may_count(&self, vals: [Option<Val>; 3], count: TermId) -> bool {
+    fn may_count(&self, vals: [Option<Val>; 3], ty: Type, count: TermId) -> bool {
         let [Some(f), Some(t), Some(s)] = vals else {
             return true;
         };
         if [&f, &t, &s].iter().all(|v| v.numbers().is_some()) {
             return false;
         }
-        let args: [Option<Arg>; 3] = [&f, &t, &s].map(Val::arg);
+        let args: [Option<Arg>; 3] = [&f, &t, &s].map(|v| v.arg(ty));
         match args {
-            [Some(f), Some(t), Some(s)] => self.count(f, t, s).0 == count,
+            // A count whose parts are numbers by then may be any.
+            [Some(f), Some(t), Some(s)] => self.count(f, t, s).is_none_or(|(of, _)| {
+                of == count || matches!(self.env.terms.node(of), Node::Sum(_))
+            }),
             // What differs between lanes may be the same in those that come to it.
             _ => true,
         }
@@ -208,7 +281,7 @@ fn other_side(w: &Warp, code: &[Code<'_>], f: &Frame) -> Option<Range<usize>> {
 
 impl Warp {
     /// Has it run, or begun, the `n`-th loop over a count inside a round?
-    fn has_run(&self, round: TermId, count: TermId, n: u32) -> bool {
+    fn has_run(&self, round: TermId, over: (TermId, u32), n: u32) -> bool {
         let inside = self.frames.iter().filter_map(|f| match f {
             Frame::Loop {
                 rounds: Rounds::Term { inside, .. } | Rounds::While { inside, .. },
@@ -217,7 +290,11 @@ impl Warp {
             _ => None,
         });
         let mut inside = inside.chain([&self.root]).filter(|i| i.round == round);
-        inside.any(|i| i.loops.iter().any(|l| l.0 == count && l.1 >= n))
+        inside.any(|i| {
+            i.loops
+                .iter()
+                .any(|l| (l.count, l.group) == over && l.n >= n)
+        })
     }
 }
 

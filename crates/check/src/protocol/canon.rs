@@ -8,15 +8,15 @@
 use super::merge::{behind, complete, holders};
 use super::parity::Turned;
 use super::record::{Record, Who};
-use super::state::{Frame, Rounds, Status};
-use super::term::{Arg, Node, Sym, TermId, operands};
+use super::state::{Frame, LoopsRun, Rounds, Status};
 use super::value::Val;
 use super::world::World;
+use crate::symbolic::{Arg, Node, Sym, TermId, operands};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A bound on the rounds of a loop that is no bound.
-const FAR: i64 = 1 << 16;
+const FAR: i128 = 1 << 16;
 
 /// A hash of 128 bits.
 #[derive(Clone, Copy)]
@@ -36,6 +36,11 @@ impl Key {
             .wrapping_mul(0xc4ce_b9fe_1a85_ec53)
             .rotate_left(31)
             ^ self.0;
+    }
+
+    fn wide(&mut self, x: i128) {
+        self.add(x as u64);
+        self.add((x >> 64) as u64);
     }
 
     fn done(self) -> u128 {
@@ -118,7 +123,7 @@ impl World<'_, '_> {
                 self.st.warps[w].held(s).iter().for_each(|h| add(&h.val));
             }
         }
-        self.st.words.values().for_each(add);
+        self.st.words.values().for_each(|w| add(&w.0));
         for w in &self.st.warps {
             held.insert(w.root.round);
             for f in &w.frames {
@@ -128,13 +133,14 @@ impl World<'_, '_> {
                 } = f
                 {
                     held.extend([*of, inside.round]);
-                    held.extend(inside.loops.iter().map(|l| l.0));
+                    held.extend(inside.loops.iter().map(|l| l.count));
                 }
             }
         }
         for b in &self.st.bars {
             held.extend(b.terms.keys());
         }
+        held.extend(self.st.copied.values().map(|c| c.1));
         // And all that they are made of.
         let mut open: Vec<TermId> = held.iter().copied().collect();
         while let Some(t) = open.pop() {
@@ -154,6 +160,9 @@ impl World<'_, '_> {
                     add(of);
                 }
                 Node::Counter { of, .. } => add(of),
+                Node::Copied(of, ..) => add(of),
+                Node::Sum(ref list) => list.iter().for_each(|e| add(e.0)),
+                Node::Product(ref list) => list.iter().for_each(|&t| add(t)),
                 _ => {}
             }
             operands(&node, &mut |a| match a {
@@ -190,22 +199,30 @@ impl World<'_, '_> {
                 b.bytes as u64,
                 u64::from(parity),
                 u64::from(b.fenced) << 1 | u64::from(b.copied),
-                init.map_or(u64::MAX, |r| u64::from(r.warp) << 32 | u64::from(r.lanes)),
+                init.map_or(u64::MAX, |r| u64::from(r.warp) << 40 | r.lanes),
             ] {
                 key.add(x);
             }
             for (&term, &n) in &b.terms {
                 let name = names.of(term);
-                [name, n as u64].into_iter().for_each(|x| key.add(x));
+                key.add(name);
+                key.wide(n);
             }
         }
         for m in &self.st.meetings {
             key.add(u64::from(m.came));
             key.add(u64::from(m.expected));
         }
-        for (&(cta, byte), v) in &self.st.words {
+        for (&(cta, byte), (v, ty)) in &self.st.words {
             key.add(u64::from(cta) << 32 | u64::from(byte));
             let name = names.val(v);
+            key.add(name);
+            key.add(*ty as u64);
+        }
+        for (&(cta, byte), &(end, copy)) in &self.st.copied {
+            key.add(u64::from(cta) << 32 | u64::from(byte));
+            key.add(u64::from(end));
+            let name = names.of(copy);
             key.add(name);
         }
         self.decided_key(&mut names, &mut key);
@@ -253,11 +270,14 @@ impl World<'_, '_> {
             .unwrap_or(0);
         key.add(u64::from(w.commits - least));
         key.add(u64::from(w.commits - w.waited));
-        key.add(w.know.some.as_ref().map_or(0, |s| u64::from(s.0)));
+        key.add(w.know.some.len() as u64);
+        w.know.some.iter().for_each(|s| key.add(s.0));
         for (lane, groups) in &w.bulk {
             key.add(u64::from(*lane) << 32 | groups.len() as u64);
         }
         key.add(w.copies.len() as u64);
+        w.copies.iter().for_each(|c| key.add(c.0));
+        key.add(u64::from(w.registers));
         for f in &w.frames {
             match f {
                 Frame::If {
@@ -292,7 +312,18 @@ impl World<'_, '_> {
                 continue;
             }
             let Some(held) = w.held(s) else { continue };
-            key.add(u64::from(s) << 32 | u64::from(held.lanes));
+            key.add(u64::from(s) << 40 | held.lanes);
+            // What a `while` counts by itself matters relative to what is decided of it.
+            if let Val::Sym(sym) = held.val
+                && self.env.stepped_slots[w.role as usize][s as usize]
+                && let Some(of) = self.counted_by_while(w, sym.term)
+            {
+                let lo = self.env.terms.range_of(&self.st.decided, of).lo;
+                let name = names.of(of);
+                key.add(name);
+                key.wide(sym.off + lo);
+                continue;
+            }
             let name = match self.turned(turned, w, s, held) {
                 Some(val) => names.val(&val),
                 None => names.val(&held.val),
@@ -301,11 +332,11 @@ impl World<'_, '_> {
         }
     }
 
-    fn loops_key(&self, loops: &[(TermId, u32)], names: &mut Names<'_>, key: &mut Key) {
-        for &(count, n) in loops {
-            let name = names.of(count);
+    fn loops_key(&self, loops: &[LoopsRun], names: &mut Names<'_>, key: &mut Key) {
+        for l in loops {
+            let name = names.of(l.count);
             key.add(name);
-            key.add(u64::from(n));
+            key.add(u64::from(l.group) << 32 | u64::from(l.n));
         }
     }
 
@@ -319,10 +350,10 @@ impl World<'_, '_> {
                 round,
                 inside,
             } => {
-                let (lo, _) = self.env.terms.range_of(&self.st.decided, *of);
+                let lo = self.env.terms.range_of(&self.st.decided, *of).lo;
                 let name = names.of(*of);
                 key.add(name);
-                key.add((i64::from(*round) - off - lo) as u64);
+                key.wide(i128::from(*round) - off - lo);
                 let name = names.of(inside.round);
                 key.add(name);
                 self.loops_key(&inside.loops, names, key);
@@ -338,33 +369,39 @@ impl World<'_, '_> {
     }
 
     fn decided_key(&self, names: &mut Names<'_>, key: &mut Key) {
-        let mut list: Vec<[u64; 3]> = Vec::new();
-        for (&t, &(lo, hi)) in &self.st.decided.ranges {
+        let mut list: Vec<[i128; 5]> = Vec::new();
+        for (&t, r) in &self.st.decided.ranges {
             let relative = matches!(self.env.terms.node(t), Node::Loop { .. }) && !self.is_ahead(t);
             let name = names.of(t);
             // A bound far away bounds nothing.
-            let span = if hi - lo > FAR {
-                u64::MAX
-            } else {
-                (hi - lo) as u64
-            };
+            let span = if r.hi - r.lo > FAR { -1 } else { r.hi - r.lo };
             // Who computes with a count needs it, or what it leaves when divided.
             let left = match self.env.period {
                 _ if !self.is_computed_with(t) => 0,
-                0 => lo,
-                period => lo.rem_euclid(period),
+                0 => r.lo,
+                period => r.lo.rem_euclid(i128::from(period)),
             };
-            list.push(match relative {
-                true => [name, left as u64, span],
-                false => [name, lo as u64, hi as u64],
-            });
+            let (a, b) = if relative { (left, span) } else { (r.lo, r.hi) };
+            list.push([i128::from(name), a, b, r.modulus, r.residue]);
+            // A part of a count, relative to the whole.
+            if self.env.has_rests
+                && let Some(whole) = self.env.terms.whole_of(t)
+                && self.is_rest_ahead(t, whole)
+            {
+                let lo = self.env.terms.range_of(&self.st.decided, whole).lo;
+                list.push([i128::from(name), lo - r.lo, 2, 0, 2]);
+            }
         }
         for (&t, &yes) in &self.st.decided.truths {
             let name = names.of(t);
-            list.push([name, u64::from(yes), 1]);
+            list.push([i128::from(name), i128::from(yes), 1, 0, 0]);
+        }
+        for (&t, &(modulus, out)) in &self.st.decided.residues {
+            let name = names.of(t);
+            list.push([i128::from(name), modulus, out, 0, 1]);
         }
         list.sort_unstable();
-        list.into_iter().flatten().for_each(|x| key.add(x));
+        list.into_iter().flatten().for_each(|x| key.wide(x));
     }
 
     /// The records of the state, each with what tells it apart from others.
@@ -385,7 +422,7 @@ impl World<'_, '_> {
         };
         let mut key = Key::new();
         for x in [
-            u64::from(whose) << 32 | u64::from(r.lanes),
+            u64::from(whose).wrapping_shl(40) ^ u64::from(whose) ^ r.lanes,
             u64::from(r.cta) << 32 | u64::from(r.tile),
             u64::from(r.write) | u64::from(r.atomic) << 1 | u64::from(r.bulk) << 2,
             u64::from(!engine && r.epoch == w.epoch),
@@ -427,9 +464,10 @@ impl World<'_, '_> {
                     g.iter().for_each(|&i| at(i, 3, back as u64));
                 }
             }
-            for (back, g) in w.copies.iter().rev().enumerate() {
+            for (back, (_, g)) in w.copies.iter().rev().enumerate() {
                 g.iter().for_each(|&i| at(i, 4, back as u64));
             }
+            w.copying.iter().for_each(|&i| at(i, 8, 0));
         }
         for (number, records) in self.st.products.iter().flatten() {
             for &i in records {
@@ -476,7 +514,8 @@ impl Names<'_> {
             Val::Sym(s) => {
                 let name = self.of(s.term);
                 let off = self.off(s);
-                [3, name, off as u64].into_iter().for_each(|x| key.add(x));
+                [3, name].into_iter().for_each(|x| key.add(x));
+                key.wide(off);
             }
             Val::Pred { term, not } => {
                 let name = self.of(*term);
@@ -491,11 +530,11 @@ impl Names<'_> {
 
     /// What a term lacks. Of a count that is yet to be known and a number more (`sums`), only what
     /// is left of the number and the rounds so far matters.
-    fn off(&self, s: &Sym) -> i64 {
-        let (env, period) = (self.world.env, self.world.env.period);
+    fn off(&self, s: &Sym) -> i128 {
+        let (env, period) = (self.world.env, i128::from(self.world.env.period));
         match env.terms.node(s.term) {
             Node::Loop { .. } if period > 0 => {
-                let (lo, _) = env.terms.range_of(&self.world.st.decided, s.term);
+                let lo = env.terms.range_of(&self.world.st.decided, s.term).lo;
                 (s.off + lo).rem_euclid(period)
             }
             _ => s.off,
@@ -503,8 +542,25 @@ impl Names<'_> {
     }
 
     fn arg(&mut self, a: &Arg) -> u64 {
-        let v: Val = (*a).into();
-        self.val(&v)
+        let mut key = Key::new();
+        match *a {
+            Arg::Num(x) => {
+                key.add(1);
+                key.wide(x);
+            }
+            Arg::Sym(s) => return self.val(&Val::Sym(s)),
+            Arg::Pred { term, not } => return self.val(&Val::Pred { term, not }),
+        }
+        key.0
+    }
+
+    /// A constant that a term is compared with: relative to what is decided of a loop.
+    fn bound(&self, t: TermId, k: i128) -> i128 {
+        let env = self.world.env;
+        match env.terms.node(t) {
+            Node::Loop { .. } => k - env.terms.range_of(&self.world.st.decided, t).lo,
+            _ => k,
+        }
     }
 
     fn of(&mut self, t: TermId) -> u64 {
@@ -513,35 +569,86 @@ impl Names<'_> {
         }
         let mut key = Key::new();
         match self.world.env.terms.node(t) {
-            Node::Param(p, _) => [1, u64::from(p)].into_iter().for_each(|x| key.add(x)),
-            Node::Special(name, _) => {
+            Node::Param(p) => [1, u64::from(p)].into_iter().for_each(|x| key.add(x)),
+            Node::Special(name) => {
                 key.add(2);
                 name.bytes().for_each(|b| key.add(u64::from(b)));
             }
-            Node::Fresh(n, least) => {
+            Node::Fresh(n) => {
                 let next = self.fresh.len() as u64;
                 let n = *self.fresh.entry(n).or_insert(next);
-                [3, n, least as u64].into_iter().for_each(|x| key.add(x));
+                [3, n].into_iter().for_each(|x| key.add(x));
             }
-            Node::Op(kind, _, args) => {
-                [4, u64::from(kind)].into_iter().for_each(|x| key.add(x));
+            Node::Function(kind, args, ty) => {
+                let head = [4, u64::from(kind), ty as u64];
+                head.into_iter().for_each(|x| key.add(x));
                 for a in args.iter() {
                     let n = self.arg(a);
                     key.add(n);
                 }
             }
-            Node::Less(a, b) => self.pair(5, &a, &b, &mut key),
-            Node::Equal(a, b) => self.pair(6, &a, &b, &mut key),
+            Node::Test(kind, args) => {
+                [15, u64::from(kind)].into_iter().for_each(|x| key.add(x));
+                for a in args.iter() {
+                    let n = self.arg(a);
+                    key.add(n);
+                }
+            }
+            // The order of parts is that in which they were met: it does not matter.
+            Node::Sum(list) => {
+                let mut all: Vec<(u64, i128)> =
+                    list.iter().map(|&(t, k)| (self.of(t), k)).collect();
+                all.sort_unstable();
+                key.add(16);
+                for (name, k) in all {
+                    key.add(name);
+                    key.wide(k);
+                }
+            }
+            Node::Product(list) => {
+                let mut all: Vec<u64> = list.iter().map(|&t| self.of(t)).collect();
+                all.sort_unstable();
+                key.add(17);
+                all.into_iter().for_each(|x| key.add(x));
+            }
+            Node::Div(s, k) => self.scaled(18, s, k, &mut key),
+            Node::Rem(s, k) => self.scaled(19, s, k, &mut key),
+            Node::Wrap(s, ty) => self.scaled(20, s, ty as i128, &mut key),
+            Node::Quotient(a, b) => self.pair(21, &a, &b, &mut key),
+            Node::Remainder(a, b) => self.pair(22, &a, &b, &mut key),
+            Node::Global(a, ty) => {
+                let n = self.arg(&a);
+                [23, n, ty as u64].into_iter().for_each(|x| key.add(x));
+            }
+            Node::Copied(copy, a, ty) => {
+                let (c, n) = (self.of(copy), self.arg(&a));
+                [24, c, n, ty as u64].into_iter().for_each(|x| key.add(x));
+            }
+            Node::Less(t, k) => {
+                let (name, k) = (self.of(t), self.bound(t, k));
+                [5, name].into_iter().for_each(|x| key.add(x));
+                key.wide(k);
+            }
+            Node::Equal(t, k) => {
+                let (name, k) = (self.of(t), self.bound(t, k));
+                [6, name].into_iter().for_each(|x| key.add(x));
+                key.wide(k);
+            }
             Node::Both(a, b) => self.pair(7, &a, &b, &mut key),
             Node::Either(a, b) => self.pair(8, &a, &b, &mut key),
-            Node::Rounds(a, b, c) => {
+            Node::Iterations(a, b, c) => {
                 self.pair(9, &a, &b, &mut key);
                 let n = self.arg(&c);
                 key.add(n);
             }
-            Node::Loop { count, around, n } => {
+            Node::Loop {
+                count,
+                around,
+                group,
+                n,
+            } => {
                 let (c, a) = (self.of(count), self.of(around));
-                [10, c, a, u64::from(n)]
+                [10, c, a, u64::from(group) << 32 | u64::from(n)]
                     .into_iter()
                     .for_each(|x| key.add(x));
             }
@@ -559,8 +666,11 @@ impl Names<'_> {
                 round,
                 from,
                 step,
+                to,
             } => {
                 let o = self.of(of);
+                let to = self.arg(&to);
+                key.add(to);
                 let first = match self.world.env.terms.node(of) {
                     Node::Loop { around, .. } => self.first.get(&(around, of)).copied(),
                     _ => None,
@@ -572,6 +682,13 @@ impl Names<'_> {
         }
         self.memo.insert(t, key.0);
         key.0
+    }
+
+    fn scaled(&mut self, tag: u64, s: Sym, k: i128, key: &mut Key) {
+        let name = self.of(s.term);
+        [tag, name].into_iter().for_each(|x| key.add(x));
+        key.wide(s.off);
+        key.wide(k);
     }
 
     fn pair(&mut self, tag: u64, a: &Arg, b: &Arg, key: &mut Key) {

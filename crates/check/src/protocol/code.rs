@@ -343,6 +343,62 @@ pub(super) enum Waiters {
 }
 
 impl Program<'_> {
+    /// The only op that writes a register.
+    fn made(&self, r: RegId) -> Option<&Act<'_>> {
+        let mut made = self.code.iter().filter_map(|c| match c {
+            Code::Act(a) if a.defs.contains(&r) => Some(a),
+            _ => None,
+        });
+        made.next().filter(|_| made.next().is_none())
+    }
+
+    /// The operands of the difference that a loop runs to, where the second is what another loop
+    /// of the role runs to: a part has been run, and this is the rest.
+    pub(super) fn rest(&self, to: Operand) -> Option<(RegId, RegId)> {
+        let Op::Sub(o) = self.made(to.as_reg()?)?.op else {
+            return None;
+        };
+        let (whole, part) = (o.a.as_reg()?, o.b.as_reg()?);
+        let same = |r: RegId| match (self.made(r), self.made(part)) {
+            (Some(a), Some(b)) => (a.kind, &a.args) == (b.kind, &b.args),
+            _ => false,
+        };
+        let mut ends = self.code.iter().filter_map(|c| match c {
+            Code::For { to, .. } => to.as_reg(),
+            _ => None,
+        });
+        let run = ends.find(|&r| r == part || same(r))?;
+        Some((whole, run))
+    }
+
+    /// Does a loop run over the rest of a count?
+    pub(super) fn has_rests(&self) -> bool {
+        let rest = |c: &Code<'_>| matches!(c, Code::For { to, .. } if self.rest(*to).is_some());
+        self.code.iter().any(rest)
+    }
+
+    /// By slot: is what is written there only moved by constants and compared?
+    pub(super) fn stepped(&self, stepped: &[bool], slots: &Slots) -> Vec<bool> {
+        let mut of = vec![false; slots.all as usize];
+        for c in &self.code {
+            let Code::Act(a) = c else { continue };
+            for r in a.defs.iter().filter(|r| stepped[r.index()]) {
+                slots.of(*r).into_iter().for_each(|s| of[s as usize] = true);
+            }
+        }
+        // A slot may be of several registers.
+        for c in &self.code {
+            let Code::Act(a) = c else { continue };
+            for r in a.defs.iter().filter(|r| !stepped[r.index()]) {
+                slots
+                    .of(*r)
+                    .into_iter()
+                    .for_each(|s| of[s as usize] = false);
+            }
+        }
+        of
+    }
+
     /// By mbarrier array: who of a warp waits for it?
     pub(super) fn waits(&self, arrays: usize) -> Vec<Waiters> {
         let mut waits = vec![Waiters::Nobody; arrays];

@@ -4,12 +4,11 @@ use super::act::lanes_of;
 use super::code::Act;
 use super::rules;
 use super::state::Env;
-use super::term::{Arg, Node, Question, Shape, Sym, TermId};
 use super::value::{Held, Val};
 use super::world::{Stop, World};
-use warpline_ir::ops::compare::Cmp;
+use crate::symbolic::{Arg, Node, Question, Sym, TermId};
 use warpline_ir::{
-    At, Lanes, Machine, Mask, Op, Operand, ParamId, Place, RegId, Special, Step, Type, Uniform,
+    At, Domain, Lanes, Machine, Op, Operand, ParamId, ParamKind, Place, RegId, Step, Type, Uniform,
     WARP,
 };
 
@@ -38,16 +37,16 @@ impl World<'_, '_> {
             Operand::Imm(x) => Val::Uni(x),
             Operand::Reg(r) => {
                 let slot = self.env.slots.of(r);
-                slot.map_or(Val::Opaque, |s| self.held_at(s).get(self.active()))
+                slot.map_or(Val::Opaque, |s| self.held_at(s).get(self.lanes()))
             }
         }
     }
 
     /// Sets a register in the active lanes, if it matters.
     pub(super) fn put(&mut self, r: RegId, val: Val) {
-        let active = self.active();
+        let lanes = self.lanes();
         if let Some(slot) = self.env.slots.of(r) {
-            self.held_at_mut(slot).set(active, val);
+            self.held_at_mut(slot).set(lanes, val);
         }
     }
 
@@ -57,17 +56,17 @@ impl World<'_, '_> {
             Val::Uni(x) => Ok([x; WARP]),
             Val::Lanes(x) => Ok(*x),
             Val::Sym(s) => {
-                let (lo, hi) = self.env.terms.range(&self.st.decided, Arg::Sym(s));
-                if lo == hi {
-                    return Ok([lo as u64; WARP]);
+                let range = self.env.terms.range(&self.st.decided, Arg::Sym(s));
+                match range.single() {
+                    Some(x) => Ok([x as u64; WARP]),
+                    None => Err(self.undecided(what)),
                 }
-                Err(self.unknown(what))
             }
-            _ => Err(self.unknown(what)),
+            _ => Err(self.undecided(what)),
         }
     }
 
-    pub(super) fn unknown(&self, what: &str) -> Stop {
+    pub(super) fn undecided(&self, what: &str) -> Stop {
         let text = format!("does not know from the program {what}");
         self.refuse(&rules::UNKNOWN, text)
     }
@@ -83,14 +82,18 @@ impl World<'_, '_> {
             return Ok(Ran::Next);
         }
         (self.loaded, self.lost, self.length) = (None, false, None);
-        self.length = self.copy_length(a.op);
+        self.length = self.copy_length(a.op)?;
+        self.reading = match a.defs[..] {
+            [r] => Some(self.env.kernel.ty(r)),
+            _ => None,
+        };
         match a.op.exec(self) {
             Err(fault) => return Err(self.stopped(fault)),
             Ok(Step::Blocked) => return Ok(Ran::Blocked),
             Ok(Step::Next) => {}
         }
         if self.lost {
-            return Err(self.unknown("where it reaches in shared memory"));
+            return Err(self.undecided("where it reaches in shared memory"));
         }
         if !a.defs.is_empty() {
             self.define(a);
@@ -110,22 +113,80 @@ impl World<'_, '_> {
 
     /// What an op that reads memory, or meets others, leaves in its registers.
     fn define(&mut self, a: &Act<'_>) {
-        match self.loaded.take() {
-            Some(Val::Uni(_)) if matches!(a.op, Op::Load(_)) => {}
-            Some(val) if a.defs.len() == 1 => self.put(a.defs[0], val),
-            _ => {
-                for &r in &a.defs {
-                    let val = match self.is_one_value(a, r) {
-                        true if self.env.kernel.ty(r) == Type::Pred => {
-                            let Sym { term, .. } = self.fresh(0);
-                            Val::Pred { term, not: false }
-                        }
-                        true => Val::Sym(self.fresh(0)),
-                        false => Val::Opaque,
-                    };
-                    self.put(r, val);
+        let loaded = self.loaded.take();
+        if let (Some((val, ty)), [r]) = (loaded, &a.defs[..])
+            && self.env.kernel.ty(*r).bytes() == ty.bytes()
+        {
+            let val = self.as_type(val, ty, self.env.kernel.ty(*r));
+            return self.put(*r, val);
+        }
+        for &r in &a.defs {
+            let val = match self.is_one_value(a, r) {
+                true => self.content(a, r),
+                false => Val::Opaque,
+            };
+            self.put(r, val);
+        }
+    }
+
+    /// The word that a load from memory the kernel only reads gives: the same for the same
+    /// address, in every role. Any other load may give anything.
+    fn content(&mut self, a: &Act<'_>, r: RegId) -> Val {
+        let ty = self.env.kernel.ty(r);
+        if let Op::Load(load) = a.op
+            && let At::Global { addr, offset } = load.at
+            && let [_] = a.defs[..]
+            && ty.is_int()
+            && let Some(Arg::Sym(s)) = self.val(addr).arg(Type::U64)
+            && self.reads_constant_memory(s)
+        {
+            let at = Arg::Sym(Sym {
+                off: s.off + i128::from(offset),
+                ..s
+            });
+            let term = self.env.terms.add(Node::Global(at, ty));
+            return Val::Sym(Sym { term, off: 0 });
+        }
+        self.fresh_of(ty)
+    }
+
+    /// Does an address lead to memory that the kernel does not write?
+    fn reads_constant_memory(&mut self, s: Sym) -> bool {
+        let list = match self.env.terms.node(s.term) {
+            Node::Sum(list) => list.to_vec(),
+            _ => vec![(s.term, 1)],
+        };
+        let mut pointers = list
+            .iter()
+            .filter_map(|&(t, k)| match self.env.terms.node(t) {
+                Node::Param(p) if k == 1 => {
+                    let param = &self.env.kernel.params[p as usize];
+                    matches!(param.kind, ParamKind::Pointer(_)).then_some(p)
                 }
+                _ => None,
+            });
+        let (Some(p), None) = (pointers.next(), pointers.next()) else {
+            return false;
+        };
+        if self.env.written.contains(&ParamId(p)) {
+            return false;
+        }
+        if !self.env.written.is_empty() {
+            let name = &self.env.kernel.params[p as usize].name;
+            let text = format!("{name} does not overlap memory that the kernel writes");
+            self.assume("A.alias", text);
+        }
+        true
+    }
+
+    /// A word of one type, read as another of the same width.
+    fn as_type(&mut self, val: Val, from: Type, to: Type) -> Val {
+        match val {
+            Val::Sym(_) if from != to && from.is_int() && to.is_int() => {
+                self.convert(from, to, val)
             }
+            Val::Sym(_) | Val::Pred { .. } if from != to => Val::Opaque,
+            val => val,
         }
     }
 
@@ -136,45 +197,45 @@ impl World<'_, '_> {
         self.active().count_ones() == 1 || same() && agreed()
     }
 
-    /// A value that anything could be.
-    pub(super) fn fresh(&mut self, least: i64) -> Sym {
-        self.st.fresh += 1;
-        let term = self.env.terms.add(Node::Fresh(self.st.fresh, least));
-        Sym { term, off: 0 }
-    }
-
-    /// The length of a copy, if a launch decides it.
-    fn copy_length(&self, op: &Op) -> Option<Sym> {
+    /// The length of a copy, where it is no number.
+    fn copy_length(&mut self, op: &Op) -> Result<Option<Sym>, Stop> {
         let bytes = match op {
             Op::BulkLoad(o) => o.bytes,
             Op::BulkStore(o) => o.bytes,
             Op::BulkSend(o) => o.bytes,
-            _ => return None,
+            _ => return Ok(None),
         };
         match self.val(bytes) {
-            Val::Sym(s) => Some(s),
-            _ => None,
+            Val::Sym(s) => Ok(Some(s)),
+            Val::Uni(_) | Val::Lanes(_) => Ok(None),
+            _ => Err(self.undecided("how many bytes it copies")),
         }
     }
 
-    /// Follows the words that a store leaves, if all its lanes leave the same.
+    /// Follows the words that a store leaves: each is a number, a term, or a value of which only
+    /// that is known that all who read it read the same.
     fn follow(&mut self, to: &Place, ty: Type, src: &[Operand]) {
-        if !self.env.words[to.tile.index()] {
+        if !self.env.words[to.tile.index()] || self.st.warps[self.cur].maybe() {
             return;
         }
         let (lanes, size) = (self.active(), ty.bytes() as u32);
+        if self.val(to.byte).numbers().is_none() {
+            return;
+        }
         let Ok(places) = self.resolve_lanes(to, lanes, size as usize) else {
             return;
         };
-        let at = places[lanes.trailing_zeros() as usize];
-        if lanes_of(lanes).any(|l| places[l] != at) || self.st.warps[self.cur].maybe() {
-            return;
-        }
         for (i, &o) in src.iter().enumerate() {
             let val = self.val(o);
-            if !matches!(val, Val::Opaque | Val::Lanes(_)) {
+            for lane in lanes_of(lanes) {
+                let at = places[lane];
                 let word = (at.cta, at.byte + i as u32 * size);
-                self.st.words.insert(word, val);
+                let val = match &val {
+                    Val::Lanes(x) => Val::Uni(x[lane]),
+                    Val::Opaque => self.fresh_of(ty),
+                    val => val.clone(),
+                };
+                self.st.words.insert(word, (val, ty));
             }
         }
     }
@@ -192,7 +253,7 @@ impl World<'_, '_> {
             // What becomes a stage or a parity must be a number by now.
             for (v, &o) in vals.iter_mut().zip(&a.args) {
                 if let Val::Sym(s) = *v {
-                    match self.number_of(s) {
+                    match self.number_for(a, s) {
                         Ok(x) => {
                             *v = Val::Uni(x);
                             if let Operand::Reg(r) = o
@@ -210,8 +271,8 @@ impl World<'_, '_> {
                 }
             }
         }
-        let fixed = matches!(a.op, Op::ReadParam(_) | Op::ReadSpecial(_));
-        if !fixed && vals.iter().all(|v| v.numbers().is_some()) {
+        let launched = matches!(a.op, Op::ReadParam(_) | Op::ReadSpecial(_));
+        if !launched && vals.iter().all(|v| v.numbers().is_some()) {
             lent.retain(|l| !a.defs.iter().any(|&d| self.env.slots.of(d) == Some(l.0)));
             let ran = a.op.exec(self);
             self.fold(&a.defs);
@@ -223,49 +284,38 @@ impl World<'_, '_> {
             };
         }
         self.give_back(lent);
-        let val = match a.op {
-            Op::ReadParam(p) => self.param_term(p.param),
-            Op::ReadSpecial(s) => self.special_term(s.which),
-            Op::Select(s) => match self.val(s.cond) {
-                c @ (Val::Pred { .. } | Val::Sym(_)) => {
-                    let p = c.arg().unwrap_or(Arg::Num(0));
-                    match self.env.terms.truth(&self.st.decided, p) {
-                        Ok(true) => self.val(s.a),
-                        Ok(false) => self.val(s.b),
-                        Err(q) => return Ok(Ran::Asks(q)),
-                    }
-                }
-                Val::Uni(0) => self.val(s.b),
-                Val::Uni(_) => self.val(s.a),
-                Val::Lanes(c) => match (self.val(s.a).numbers(), self.val(s.b).numbers()) {
-                    (Some(x), Some(y)) => {
-                        let mixed = std::array::from_fn(|l| if c[l] != 0 { x[l] } else { y[l] });
-                        Val::of(&mixed, self.active())
-                    }
-                    _ => Val::Opaque,
-                },
-                Val::Opaque => Val::Opaque,
-            },
-            op => {
-                let args: Option<Vec<Arg>> = vals.iter().map(Val::arg).collect();
-                match args {
-                    Some(args) if op.uniform(Uniform::Warp) >= Uniform::Warp => {
-                        let natural = a.defs.first().is_some_and(|&r| {
-                            matches!(self.env.kernel.ty(r), Type::U32 | Type::U64)
-                        });
-                        match self.term(op, a.kind, &args, natural) {
-                            Ok(val) => val,
-                            Err(q) => return Ok(Ran::Asks(q)),
-                        }
-                    }
-                    _ => Val::Opaque,
-                }
-            }
-        };
-        for &r in &a.defs {
-            self.put(r, val.clone());
+        if let Op::Mov(o) = a.op
+            && self.copy_some(o.dst, o.src)
+        {
+            return Ok(Ran::Next);
         }
-        Ok(Ran::Next)
+        let ty = a.defs.first().map(|&r| self.env.kernel.ty(r));
+        self.running = ty.map(|ty| (a.kind, ty));
+        self.decides = a.defs.iter().any(|r| self.env.control[r.index()]);
+        self.asked = None;
+        a.op.transfer(self);
+        Ok(match self.asked.take() {
+            Some(q) => Ran::Asks(q),
+            None => Ran::Next,
+        })
+    }
+
+    /// Copies a register that only some of the lanes have a known value in.
+    fn copy_some(&mut self, dst: RegId, src: Operand) -> bool {
+        let slot = |r: RegId| self.env.slots.of(r);
+        let (Some(from), Some(to)) = (src.as_reg().and_then(slot), slot(dst)) else {
+            return false;
+        };
+        let (held, lanes) = (self.held_at(from).clone(), self.lanes());
+        let some = held.lanes & lanes;
+        let same = src.as_reg().map(|r| self.env.kernel.ty(r)) == Some(self.env.kernel.ty(dst));
+        if some == 0 || some == lanes || !same || held.val == Val::Opaque {
+            return false;
+        }
+        let to = self.held_at_mut(to);
+        to.set(lanes, Val::Opaque);
+        to.set(some, held.val);
+        true
     }
 
     /// Counters keep the number that stands for the one they have.
@@ -293,190 +343,56 @@ impl World<'_, '_> {
         let ([Val::Sym(s), Val::Uni(x)] | [Val::Uni(x), Val::Sym(s)], true) = (vals, sum) else {
             return None;
         };
-        let term = self.count_of(s.term);
-        let (lo, hi) = self.env.terms.range_of(&self.st.decided, term);
-        let off = s.off + *x as i64;
-        (lo < hi && self.env.terms.is_fixed(s.term)).then_some(Sym { term, off })
+        let group = self.env.groups.of_number(a.defs[0], self.depth());
+        let term = self.count_of(s.term, group);
+        let range = self.env.terms.range_of(&self.st.decided, term);
+        let off = s.off + i128::from(*x);
+        (range.lo < range.hi && self.env.terms.is_fixed(s.term)).then_some(Sym { term, off })
     }
 
     /// The rounds of the first loop over a count in this round of the loops around.
-    fn count_of(&mut self, count: TermId) -> TermId {
+    fn count_of(&mut self, count: TermId, group: u32) -> TermId {
         if !self.env.terms.is_fixed(count) {
             return count;
         }
-        let (around, n) = (self.st.warps[self.cur].inside().round, 0);
-        self.env.terms.add(Node::Loop { count, around, n })
-    }
-
-    /// The number that a count is in this round of the loops around, once it is decided.
-    fn number_of(&mut self, s: Sym) -> Result<u64, Question> {
-        let of = self.count_of(s.term);
-        let (lo, hi) = self.env.terms.range_of(&self.st.decided, of);
-        match lo == hi {
-            true => Ok((lo + s.off) as u64),
-            false => Err(Question::More { of, than: lo }),
-        }
-    }
-
-    /// An op on operands that are not all known.
-    fn term(&mut self, op: &Op, kind: u32, args: &[Arg], natural: bool) -> Result<Val, Question> {
-        let terms = &self.env.terms;
-        let narrow = |ty: Type| matches!(ty, Type::U32 | Type::I32);
-        let signed = |x: i64| i64::from(x as u32 as i32);
-        let node = |shape| {
-            let term = terms.add(Node::Op(kind, shape, args.into()));
-            Val::Sym(Sym { term, off: 0 })
-        };
-        Ok(match (op, args) {
-            (Op::Mov(_) | Op::Bitcast(_) | Op::Cvt(_), [a @ (Arg::Sym(_) | Arg::Pred { .. })]) => {
-                (*a).into()
-            }
-            (Op::Add(o), [Arg::Sym(s), Arg::Num(x)] | [Arg::Num(x), Arg::Sym(s)])
-                if narrow(o.ty) =>
-            {
-                return self.shift(*s, signed(*x), o.ty);
-            }
-            (Op::Sub(o), [Arg::Sym(s), Arg::Num(x)]) if narrow(o.ty) => {
-                return self.shift(*s, -signed(*x), o.ty);
-            }
-            (Op::Sub(_), [Arg::Sym(a), Arg::Sym(b)]) if a.term == b.term && a.off >= b.off => {
-                Val::Uni((a.off - b.off) as u64)
-            }
-            (Op::Add(_), _) => node(Shape::Add),
-            (Op::Mul(_), _) => node(Shape::Mul),
-            (Op::Div(_), _) => node(Shape::Div),
-            (Op::Shl(_), [a, Arg::Num(n)]) if *n < 31 => {
-                let args = [*a, Arg::Num(1 << n)].into();
-                let term = terms.add(Node::Op(kind, Shape::Mul, args));
-                Val::Sym(Sym { term, off: 0 })
-            }
-            (Op::Shr(_), [a, Arg::Num(n)]) if *n < 31 => {
-                let args = [*a, Arg::Num(1 << n)].into();
-                let term = terms.add(Node::Op(kind, Shape::Div, args));
-                Val::Sym(Sym { term, off: 0 })
-            }
-            (Op::Rem(_), _) => node(Shape::Rem),
-            (Op::And(_), [a, Arg::Num(m)] | [Arg::Num(m), a]) if *m >= 0 && (*m + 1) & *m == 0 => {
-                let args = [*a, Arg::Num(*m + 1)].into();
-                let term = terms.add(Node::Op(kind, Shape::Rem, args));
-                Val::Sym(Sym { term, off: 0 })
-            }
-            (Op::Min(_) | Op::Max(_), [a, b]) => {
-                let (x, y) = (
-                    terms.range(&self.st.decided, *a),
-                    terms.range(&self.st.decided, *b),
-                );
-                let least = matches!(op, Op::Min(_));
-                if x.1 <= y.0 {
-                    if least { *a } else { *b }.into()
-                } else if y.1 <= x.0 {
-                    if least { *b } else { *a }.into()
-                } else {
-                    node(if least { Shape::Min } else { Shape::Max })
-                }
-            }
-            (Op::Setp(s), [a, b])
-                if s.ty.is_float()
-                    || !matches!(
-                        s.ty,
-                        Type::U32 | Type::I32 | Type::U64 | Type::I64 | Type::Pred
-                    ) =>
-            {
-                let term = terms.add(Node::Op(kind, Shape::Any, [*a, *b].into()));
-                Val::Pred { term, not: false }
-            }
-            (Op::Setp(s), [a, b]) => match self.compare(s.cmp, *a, *b) {
-                Ok(known) => Val::Uni(known.into()),
-                Err(p) => p.into(),
-            },
-            (Op::PredNot(_), [Arg::Pred { term, not }]) => Val::Pred {
-                term: *term,
-                not: !not,
-            },
-            (Op::PredAnd(_), [Arg::Num(0), _] | [_, Arg::Num(0)]) => Val::Uni(0),
-            (Op::PredAnd(_), [Arg::Num(_), p] | [p, Arg::Num(_)]) => (*p).into(),
-            (Op::PredAnd(_), [a, b]) => self.logic(Node::Both(*a, *b)),
-            (Op::PredOr(_), [Arg::Num(0), p] | [p, Arg::Num(0)]) => (*p).into(),
-            (Op::PredOr(_), [Arg::Num(_), _] | [_, Arg::Num(_)]) => Val::Uni(1),
-            (Op::PredOr(_), [a, b]) => self.logic(Node::Either(*a, *b)),
-            // A vote of what all lanes agree on, if all of them vote.
-            (Op::Vote(_) | Op::Shuffle(_), [a, ..]) if !matches!(a, Arg::Num(_)) => (*a).into(),
-            _ => {
-                let pred = args.iter().any(|a| matches!(a, Arg::Pred { .. }));
-                let shape = if natural { Shape::Natural } else { Shape::Any };
-                let term = terms.add(Node::Op(kind, shape, args.into()));
-                match pred {
-                    true => Val::Opaque,
-                    false => Val::Sym(Sym { term, off: 0 }),
-                }
-            }
+        let around = self.st.warps[self.cur].inside().round;
+        self.env.terms.add(Node::Loop {
+            count,
+            around,
+            group,
+            n: 0,
         })
     }
 
-    fn compare(&self, cmp: Cmp, a: Arg, b: Arg) -> Result<bool, Arg> {
-        self.env.terms.compare(&self.st.decided, cmp, a, b)
-    }
-
-    fn logic(&self, node: Node) -> Val {
-        let term = self.env.terms.add(node);
-        let p = Arg::Pred { term, not: false };
-        match self.env.terms.truth(&self.st.decided, p) {
-            Ok(known) => Val::Uni(known.into()),
-            Err(_) => p.into(),
+    /// The number that a count is in this round of the loops around, once it is decided.
+    fn number_of(&mut self, s: Sym, group: u32) -> Result<u64, Question> {
+        let of = self.count_of(s.term, group);
+        let range = self.env.terms.range_of(&self.st.decided, of);
+        match range.single() {
+            Some(x) => Ok((x + s.off) as u64),
+            None => Err(Question::More { of, than: range.lo }),
         }
     }
 
-    /// A term plus a constant; a difference below zero is another number, and a very large one.
-    fn shift(&mut self, s: Sym, by: i64, ty: Type) -> Result<Val, Question> {
-        let moved = Sym {
-            off: s.off + by,
-            ..s
-        };
-        if ty == Type::I32 || by >= 0 {
-            return Ok(Val::Sym(moved));
+    /// The number that stands for a term in an op that makes a stage or a parity.
+    fn number_for(&mut self, a: &Act<'_>, s: Sym) -> Result<u64, Question> {
+        let (terms, d) = (&self.env.terms, &self.st.decided);
+        // Of a factor of a running counter only the remainder matters.
+        if let (Op::Mul(_) | Op::Mad(_), [dst]) = (a.op, &a.defs[..])
+            && let Some(period) = self.env.fold.period_of(*dst)
+        {
+            let period = i128::from(period);
+            return match terms.undecided_residue(d, s.term, period) {
+                Some(term) => Err(terms.next_residue(d, term, period)),
+                None => {
+                    let left = terms.residue(d, s.term, period).unwrap_or(0);
+                    Ok((left + s.off).rem_euclid(period) as u64)
+                }
+            };
         }
-        match self.compare(Cmp::Lt, Arg::Sym(s), Arg::Num(-by)) {
-            Ok(false) => Ok(Val::Sym(moved)),
-            Ok(true) => Ok(Val::Sym(self.fresh(1 << 31))),
-            Err(Arg::Pred { term, .. }) => Err(Question::Is(term)),
-            Err(_) => Ok(Val::Opaque),
-        }
-    }
-
-    fn param_term(&self, p: ParamId) -> Val {
-        let least = self.env.least(p);
-        let term = self.env.terms.add(Node::Param(p.0, least));
-        Val::Sym(Sym { term, off: 0 })
-    }
-
-    fn special_term(&mut self, s: Special) -> Val {
-        let cta = self.st.warps[self.cur].cta;
-        let side = |a: usize| self.env.kernel.cluster[a];
-        let rank = |a: usize| {
-            let before: u32 = (0..a).map(side).product();
-            cta / before.max(1) % side(a)
-        };
-        let name = |what: &str, a: usize, least: i64| {
-            let term = self
-                .env
-                .terms
-                .add(Node::Special(format!("{what}.{a}").into(), least));
-            Sym { term, off: 0 }
-        };
-        match s {
-            Special::CtaId(a) => {
-                let i = a.index();
-                let mut sym = name("cta", i, 0);
-                sym.off = i64::from(rank(i));
-                Val::Sym(sym)
-            }
-            Special::GridDim(a) => Val::Sym(name("grid", a.index(), 1)),
-            Special::ClusterId(a) => Val::Sym(name("cluster", a.index(), 0)),
-            Special::GridClusters(a) => Val::Sym(name("clusters", a.index(), 1)),
-            Special::SmId | Special::SmCount | Special::Clock | Special::GlobalTimer => {
-                Val::Sym(self.fresh(0))
-            }
-            known => Val::of(&self.special(known), Mask::MAX),
-        }
+        let depth = self.depth();
+        let of = |r: &RegId| self.env.groups.of_number(*r, depth);
+        let group = a.defs.first().map_or(0, of);
+        self.number_of(s, group)
     }
 }

@@ -14,10 +14,10 @@
 use super::code::Code;
 use super::merge;
 use super::state::{Env, State, Status};
-use super::term::Question;
 use super::trace::{Trail, What};
 use super::world::{Stop, World};
 use crate::refusal::Refusal;
+use crate::symbolic::Question;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use warpline_ir::Loc;
@@ -52,6 +52,7 @@ pub(super) fn explore(env: &Env<'_>, start: State) -> Explored {
             blunt,
             ..silent.clone()
         };
+        env.assumed.borrow_mut().clear();
         let together = Search::new(env, true).from(start);
         walked += together.steps;
         if together.refusal.is_none() {
@@ -61,6 +62,7 @@ pub(super) fn explore(env: &Env<'_>, start: State) -> Explored {
             };
         }
     }
+    env.assumed.borrow_mut().clear();
     let apart = Search::new(env, false).from(start);
     Explored {
         steps: walked + apart.steps,
@@ -114,9 +116,14 @@ impl<'e, 'k> Search<'e, 'k> {
             self.found[at].open = false;
             self.looked += 1;
             let (warp, loc, q) = self.found[at].asks;
-            for yes in [false, true] {
+            // Small numbers first.
+            let first = matches!(q, Question::Is(t) if self.env.terms.is_bound(t));
+            for yes in [first, !first] {
                 let mut next = World::new(self.env, self.found[at].state.clone());
                 self.env.terms.decide(&mut next.st.decided, q, yes);
+                if next.st.decided.impossible {
+                    continue;
+                }
                 if next.st.trail.is_on() {
                     (next.cur, next.loc) = (warp, loc);
                     next.trail(What::Decides(next.decision(q, yes).into()));

@@ -3,8 +3,8 @@
 use super::record::{Record, Who};
 use super::rules;
 use super::state::{Status, as_told};
-use super::term::{Arg, Node, Question};
 use super::world::{Stop, World};
+use crate::symbolic::{Arg, Node, Question, Sym, TermId};
 use warpline_ir::Loc;
 
 impl World<'_, '_> {
@@ -24,7 +24,7 @@ impl World<'_, '_> {
         let known = |w: usize| {
             let w = &self.st.warps[w];
             w.know.all.seen.has(i)
-                || w.know.some.as_ref().is_some_and(|(_, k)| k.seen.has(i))
+                || w.know.some.iter().any(|(_, k)| k.seen.has(i))
                 || w.apart.contains(&i)
         };
         match r.who {
@@ -100,68 +100,85 @@ impl World<'_, '_> {
     /// A decision, in words.
     pub(super) fn decision(&self, q: Question, yes: bool) -> String {
         match q {
-            Question::More { of, than } => {
-                let count = match self.env.terms.node(of) {
-                    Node::Loop { count, .. } => self.name(Arg::Sym(super::term::Sym {
-                        term: count,
-                        off: 0,
-                    })),
-                    _ => "a loop".to_owned(),
-                };
-                match yes {
-                    true => format!("{count} is more than {than}"),
-                    false => format!("{count} is {than}"),
-                }
+            Question::More { of, than } => match (yes, than) {
+                (true, _) => format!("{} > {than}", self.term(of)),
+                (false, _) => format!("{} == {than}", self.term(of)),
+            },
+            Question::Leaves {
+                term,
+                modulus,
+                residue,
+            } => {
+                let is = if yes { "==" } else { "!=" };
+                format!("{} % {modulus} {is} {residue}", self.term(term))
             }
-            Question::Is(term) => {
-                let not = if yes { "" } else { "not " };
-                match self.env.terms.node(term) {
-                    Node::Less(a, b) => match yes {
-                        true => format!("{} < {}", self.name(a), self.name(b)),
-                        false => format!("{} >= {}", self.name(a), self.name(b)),
-                    },
-                    Node::Equal(a, b) => match yes {
-                        true => format!("{} == {}", self.name(a), self.name(b)),
-                        false => format!("{} != {}", self.name(a), self.name(b)),
-                    },
-                    _ => format!("a condition does {not}hold"),
-                }
-            }
+            Question::Is(term) => match (self.env.terms.node(term), yes) {
+                (Node::Less(t, k), true) => format!("{} < {k}", self.term(t)),
+                (Node::Less(t, k), false) => format!("{} >= {k}", self.term(t)),
+                (Node::Equal(t, k), true) => format!("{} == {k}", self.term(t)),
+                (Node::Equal(t, k), false) => format!("{} != {k}", self.term(t)),
+                (_, true) => "a condition holds".to_owned(),
+                (_, false) => "a condition does not hold".to_owned(),
+            },
         }
     }
 
+    fn term(&self, term: TermId) -> String {
+        self.name(Arg::Sym(Sym { term, off: 0 }))
+    }
+
     /// An operand, as an author would write it.
-    fn name(&self, a: Arg) -> String {
+    pub(super) fn name(&self, a: Arg) -> String {
         let (term, off) = match a {
             Arg::Num(x) => return x.to_string(),
             Arg::Sym(s) => (s.term, s.off),
             Arg::Pred { .. } => return "a condition".to_owned(),
         };
+        let sym = |s: Sym| match s.off {
+            0 => self.name(Arg::Sym(s)),
+            _ => format!("({})", self.name(Arg::Sym(s))),
+        };
         let base = match self.env.terms.node(term) {
-            Node::Param(p, _) => self.env.kernel.params[p as usize].name.clone(),
-            Node::Special(name, _) => name.to_string(),
-            Node::Fresh(n, _) => format!("value {n}"),
-            Node::Op(_, shape, args) => {
-                let list: Vec<String> = args.iter().map(|&a| self.name(a)).collect();
-                use super::term::Shape;
-                match (shape, &list[..]) {
-                    (Shape::Add, [a, b]) => format!("({a} + {b})"),
-                    (Shape::Mul, [a, b]) => format!("{a}*{b}"),
-                    (Shape::Div, [a, b]) => format!("{a}/{b}"),
-                    (Shape::Rem, [a, b]) => format!("{a}%{b}"),
-                    (Shape::Min, [a, b]) => format!("min({a}, {b})"),
-                    (Shape::Max, [a, b]) => format!("max({a}, {b})"),
-                    _ => format!("f({})", list.join(", ")),
+            Node::Param(p) => self.env.kernel.params[p as usize].name.clone(),
+            Node::Special(name) => name.to_string(),
+            Node::Fresh(n) => format!("value {n}"),
+            Node::Sum(list) => {
+                let mut text = String::new();
+                for &(t, k) in list.iter() {
+                    let (sign, k) = match (text.is_empty(), k < 0) {
+                        (true, false) => ("", k),
+                        (true, true) => ("-", -k),
+                        (false, false) => (" + ", k),
+                        (false, true) => (" - ", -k),
+                    };
+                    text.push_str(sign);
+                    if k != 1 {
+                        text.push_str(&format!("{k} * "));
+                    }
+                    text.push_str(&self.term(t));
                 }
+                text
             }
-            Node::Rounds(a, b, _) => {
-                format!("the rounds from {} to {}", self.name(a), self.name(b))
+            Node::Product(list) => {
+                let list: Vec<String> = list.iter().map(|&t| self.term(t)).collect();
+                list.join(" * ")
             }
-            Node::Loop { count, .. } => self.name(Arg::Sym(super::term::Sym {
-                term: count,
-                off: 0,
-            })),
-            Node::Counter { round, .. } => format!("round {round}"),
+            Node::Div(s, k) => format!("{} / {k}", sym(s)),
+            Node::Rem(s, k) => format!("{} % {k}", sym(s)),
+            Node::Quotient(a, b) => format!("{} / {}", self.name(a), self.name(b)),
+            Node::Remainder(a, b) => format!("{} % {}", self.name(a), self.name(b)),
+            Node::Wrap(s, ty) => format!("{} as {ty}", sym(s)),
+            Node::Global(at, _) => format!("*({})", self.name(at)),
+            Node::Copied(_, at, _) => format!("the copied word at byte {}", self.name(at)),
+            Node::Function(_, args, _) => {
+                let list: Vec<String> = args.iter().map(|&a| self.name(a)).collect();
+                format!("f({})", list.join(", "))
+            }
+            Node::Iterations(a, b, _) => {
+                format!("the iterations of {}..{}", self.name(a), self.name(b))
+            }
+            Node::Loop { count, .. } => self.term(count),
+            Node::Counter { round, .. } => format!("the counter of iteration {round}"),
             _ => "a value".to_owned(),
         };
         match off {

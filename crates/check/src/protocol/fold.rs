@@ -24,6 +24,8 @@ pub(super) struct Fold {
     /// From here on, numbers that leave the same are the same.
     from: u64,
     period: u64,
+    /// By register: is it, or a register that follows from it, compared?
+    compared: Vec<bool>,
 }
 
 impl Fold {
@@ -33,6 +35,7 @@ impl Fold {
             counters: kernel.regs.iter().map(|r| r.ty == Type::U32).collect(),
             from: 0,
             period: 1,
+            compared: vec![false; kernel.regs.len()],
         };
         let mut ops: Vec<(&Op, Facts)> = Vec::new();
         kernel.each_stmt(&mut |_, s| match &s.kind {
@@ -58,7 +61,28 @@ impl Fold {
             }
         }
         fold.measure(&ops);
+        fold.find_compared(&ops);
         fold
+    }
+
+    fn find_compared(&mut self, ops: &[(&Op, Facts)]) {
+        loop {
+            let before = self.compared.clone();
+            for (op, facts) in ops {
+                let further = facts.defs.iter().any(|r| self.compared[r.index()]);
+                if further || matches!(op, Op::Setp(_)) {
+                    facts.uses().for_each(|r| self.compared[r.index()] = true);
+                }
+            }
+            if self.compared == before {
+                return;
+            }
+        }
+    }
+
+    /// Is a register followed by its remainder?
+    pub(super) fn is_counter(&self, r: usize) -> bool {
+        self.counters[r] && self.period > 1
     }
 
     fn size(&self) -> usize {
@@ -81,7 +105,17 @@ impl Fold {
             Op::Mov(o) => self.is(o.dst),
             Op::Select(o) => self.is(o.dst) && adds(o.a) && adds(o.b),
             Op::Add(o) => self.is(o.dst) && adds(o.a) && adds(o.b),
-            Op::Mul(o) => self.is(o.dst) && (times(o.a) || times(o.b)),
+            // A factor that is no constant is taken by its remainder.
+            Op::Mul(o) => {
+                self.is(o.dst)
+                    && [o.a, o.b]
+                        .into_iter()
+                        .all(|x| times(x) || x.as_reg().is_some())
+            }
+            Op::Mad(o) => {
+                let factor = |x: Operand| times(x) || x.as_reg().is_some();
+                o.ty == Type::U32 && self.is(o.dst) && factor(o.a) && factor(o.b) && adds(o.c)
+            }
             Op::Shl(o) => self.is(o.dst) && o.b.as_imm().is_some_and(|n| n < 31),
             Op::Rem(_) | Op::And(_) => modulus(op).is_some(),
             Op::Div(_) | Op::Shr(_) => quotient(op).is_some_and(|(_, q)| reduced(q, ops)),
@@ -112,6 +146,12 @@ impl Fold {
         if self.period.saturating_add(self.from) > MOST {
             self.counters.fill(false);
         }
+    }
+
+    /// What the number in a register counts modulo, if that is all that counts.
+    pub(super) fn period_of(&self, r: RegId) -> Option<u64> {
+        let free = self.is(r) && !self.compared[r.index()];
+        (free && self.period > 1).then_some(self.period)
     }
 
     /// The number that stands for one in a register.
@@ -168,7 +208,9 @@ mod tests {
                 var = Some(*v);
             }
         });
-        (Fold::of(&kernel, &Slice::of(&kernel)), var.unwrap())
+        let uniform = crate::uniform::Uniformity::of(&kernel);
+        let slice = Slice::of(&kernel, &uniform);
+        (Fold::of(&kernel, &slice), var.unwrap())
     }
 
     #[test]

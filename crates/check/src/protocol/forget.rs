@@ -5,10 +5,11 @@
 use super::canon::first_rounds;
 use super::code::Waiters;
 use super::know::Shared;
+use super::lanes::{ALL, ELECTED};
 use super::state::{Status, Warp};
-use super::term::{Arg, Node, Sym, TermId};
 use super::value::{Held, Val};
 use super::world::World;
+use crate::symbolic::{Node, Range, Sym, TermId};
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
@@ -21,12 +22,7 @@ impl World<'_, '_> {
     /// What a barrier handed on stays there if states are taken together: in one of them somebody
     /// may have heard of it, who in another is yet to wait for it.
     pub(super) fn tidy(&mut self, together: bool) {
-        // What all lanes know, some of them do.
-        for w in &mut self.st.warps {
-            if let Some((_, know)) = &mut w.know.some {
-                know.join(&w.know.all);
-            }
-        }
+        self.st.warps.iter_mut().for_each(|w| w.know.tidy());
         match together {
             true => self.drop_phases(),
             false => self.drop_told(),
@@ -60,8 +56,14 @@ impl World<'_, '_> {
                 true => self.env.waits[role][arrays[i % each]],
                 false => Waiters::Nobody,
             };
-            drop(&mut w.know.all, &|i| who(i) == Waiters::All);
-            if let Some((_, know)) = &mut w.know.some {
+            // Without knowledge of its own the elected lane has that of all.
+            let apart = w.know.some.iter().any(|(set, _)| *set == ELECTED);
+            let least = match apart {
+                true => Waiters::All,
+                false => Waiters::One,
+            };
+            drop(&mut w.know.all, &|i| who(i) >= least);
+            for (_, know) in &mut w.know.some {
                 drop(know, &|i| who(i) != Waiters::Nobody);
             }
         }
@@ -150,7 +152,8 @@ impl World<'_, '_> {
             keep(&mut w.apart);
             keep(&mut w.open);
             w.bulk.iter_mut().flat_map(|b| &mut b.1).for_each(keep);
-            w.copies.iter_mut().for_each(keep);
+            w.copies.iter_mut().for_each(|c| keep(&mut c.1));
+            keep(&mut w.copying);
         }
         for b in &mut self.st.bars {
             b.came.clear(&dead);
@@ -181,7 +184,7 @@ impl World<'_, '_> {
                     && !new.contains_key(&term)
                 {
                     let range = self.env.terms.range_of(&self.st.decided, term);
-                    let fresh = self.fresh(0).term;
+                    let fresh = self.fresh(Range::ANY).term;
                     self.st.decided.ranges.insert(fresh, range);
                     new.insert(term, fresh);
                 }
@@ -202,7 +205,7 @@ impl World<'_, '_> {
             let all = Rc::make_mut(&mut w.regs).iter_mut().chain(spilled);
             all.for_each(|r| change(&mut r.val));
         }
-        self.st.words.values_mut().for_each(change);
+        self.st.words.values_mut().for_each(|w| change(&mut w.0));
     }
 
     /// Forgets what was decided of terms that nobody can ask about again.
@@ -223,30 +226,41 @@ impl World<'_, '_> {
                     }
                     _ => false,
                 },
-                Node::Less(a, b) | Node::Equal(a, b) => [a, b].iter().all(|a| match a {
-                    Arg::Num(_) => true,
-                    Arg::Sym(Sym { term, .. }) | Arg::Pred { term, .. } => {
-                        held.contains(term) || terms.is_fixed(*term)
-                    }
-                }),
+                Node::Less(t, _) | Node::Equal(t, _) => held.contains(&t) || terms.is_fixed(t),
+                Node::Sum(list) => list
+                    .iter()
+                    .all(|&(t, _)| held.contains(&t) || terms.is_fixed(t)),
                 _ => false,
             }
         };
         self.st.decided.ranges.retain(|t, _| keeps(*t));
         self.st.decided.truths.retain(|t, _| keeps(*t));
+        self.st.decided.residues.retain(|t, _| keeps(*t));
+        // That a term is not a number it is out of reach of says nothing.
+        let ranges = |t: TermId| terms.range_of(&self.st.decided, t);
+        let implied = |t: TermId| match terms.node(t) {
+            Node::Equal(of, k) => !ranges(of).has(k),
+            _ => false,
+        };
+        let gone: Vec<TermId> = self
+            .st
+            .decided
+            .truths
+            .keys()
+            .copied()
+            .filter(|&t| implied(t))
+            .collect();
+        for t in gone {
+            self.st.decided.truths.remove(&t);
+        }
     }
 }
 
 /// Do those of a warp who wait for an mbarrier know that a phase is complete?
 fn knows_phase(w: &Warp, who: Waiters, bar: usize, phase: u32) -> bool {
-    let some = || match &w.know.some {
-        Some((lanes, k)) => w.active & !lanes == 0 && k.phases[bar] >= phase,
-        None => false,
-    };
     match who {
         Waiters::Nobody => true,
-        _ if w.know.all.phases[bar] >= phase => true,
-        Waiters::One => some(),
-        Waiters::All => false,
+        Waiters::One => w.know.phases(ELECTED, bar) >= phase,
+        Waiters::All => w.know.phases(ALL, bar) >= phase,
     }
 }

@@ -1,10 +1,10 @@
 //! What a warp, or a barrier, knows has happened.
 
 use super::bits::Bits;
+use super::lanes::{ALL, ELECTED, LaneSet, rest};
 use super::state::FIRST;
 use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
-use warpline_ir::Mask;
 
 /// Events that are known, by record, and phases, by barrier.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
@@ -228,71 +228,102 @@ impl Same {
 pub(super) struct WarpKnow {
     /// Every lane.
     pub(super) all: Shared,
-    /// Some lanes, until the warp meets.
-    pub(super) some: Option<(Mask, Shared)>,
+    /// Sets of lanes, apart from each other and by ascending number, that know more, until they
+    /// meet.
+    pub(super) some: Vec<(LaneSet, Shared)>,
 }
 
 impl WarpKnow {
     pub(super) fn new(nothing: &Shared) -> Self {
         Self {
             all: nothing.clone(),
-            some: None,
+            some: Vec::new(),
         }
     }
 
-    /// What lanes of this mask know beyond all.
-    fn more(&self, lanes: Mask) -> Option<&Know> {
-        let (mask, know) = self.some.as_ref()?;
-        (lanes & !mask == 0).then_some(know)
+    /// Does something hold of what each of some lanes knows?
+    fn each(&self, lanes: LaneSet, holds: impl Fn(&Know) -> bool) -> bool {
+        if holds(&self.all) {
+            return true;
+        }
+        let know = self.some.iter().filter(|(_, k)| holds(k));
+        let who = know.fold(0, |who, (set, _)| who | set);
+        rest(lanes, who) == 0
     }
 
-    pub(super) fn seen(&self, lanes: Mask, record: u32) -> bool {
-        self.all.seen.has(record) || self.more(lanes).is_some_and(|k| k.seen.has(record))
+    pub(super) fn seen(&self, lanes: LaneSet, record: u32) -> bool {
+        self.each(lanes, |k| k.seen.has(record))
     }
 
-    pub(super) fn fenced(&self, lanes: Mask, record: u32) -> bool {
-        self.all.fenced.has(record) || self.more(lanes).is_some_and(|k| k.fenced.has(record))
+    pub(super) fn fenced(&self, lanes: LaneSet, record: u32) -> bool {
+        self.each(lanes, |k| k.fenced.has(record))
     }
 
-    pub(super) fn weak(&self, lanes: Mask, record: u32) -> bool {
-        self.all.weak.has(record) || self.more(lanes).is_some_and(|k| k.weak.has(record))
+    pub(super) fn weak(&self, lanes: LaneSet, record: u32) -> bool {
+        self.each(lanes, |k| k.weak.has(record))
     }
 
-    /// Phases of a barrier that some lanes know to be complete.
-    pub(super) fn phases(&self, lanes: Mask, bar: usize) -> u32 {
-        self.more(lanes)
-            .map_or(0, |k| k.phases[bar])
-            .max(self.all.phases[bar])
+    /// Phases of a barrier that all of some lanes know to be complete.
+    pub(super) fn phases(&self, lanes: LaneSet, bar: usize) -> u32 {
+        let least = self.all.phases[bar];
+        let more = self.some.iter().map(|(_, k)| k.phases[bar]);
+        let more = more.filter(|&p| p > least && self.each(lanes, |k| k.phases[bar] >= p));
+        more.max().unwrap_or(least)
     }
 
     /// What some lanes can hand on.
-    pub(super) fn told(&self, lanes: Mask) -> impl Iterator<Item = &Shared> {
-        let some = self.some.as_ref().filter(|(mask, _)| mask & lanes != 0);
+    pub(super) fn told(&self, lanes: LaneSet) -> impl Iterator<Item = &Shared> {
+        let some = self.some.iter().filter(move |(set, _)| set & lanes != 0);
         [&self.all].into_iter().chain(some.map(|s| &s.1))
     }
 
-    /// Where what some lanes learn is noted.
-    pub(super) fn of(&mut self, lanes: Mask) -> &mut Shared {
-        if lanes == Mask::MAX {
-            return &mut self.all;
+    /// Has some lanes learn something.
+    pub(super) fn learn(&mut self, lanes: LaneSet, mut learn: impl FnMut(&mut Shared)) {
+        if lanes == ALL {
+            learn(&mut self.all);
+            return;
         }
-        let barriers = self.all.phases.len();
-        let (mask, know) = self.some.get_or_insert_with(|| (0, Shared::new(barriers)));
-        *mask |= lanes;
-        know
+        let mut open = lanes;
+        let mut split = Vec::new();
+        for (set, know) in &mut self.some {
+            let (inside, outside) = (*set & lanes, *set & !lanes);
+            open &= !*set;
+            if inside == 0 {
+                continue;
+            }
+            if outside != 0 {
+                split.push((outside, know.clone()));
+                *set = inside;
+            }
+            learn(know);
+        }
+        if open != 0 {
+            let mut know = self.all.clone();
+            learn(&mut know);
+            split.push((open, know));
+        }
+        self.some.append(&mut split);
+        self.some.sort_unstable_by_key(|s| s.0);
     }
 
     /// The lanes meet.
     pub(super) fn meet(&mut self) {
-        if let Some((_, know)) = self.some.take() {
+        for (_, know) in std::mem::take(&mut self.some) {
             self.all.join(&know);
         }
     }
 
+    /// What all lanes know, sets of them do. Sets that know no more than all are none, but for the
+    /// elected lane: it may go on to wait where the others do not.
+    pub(super) fn tidy(&mut self) {
+        let all = &self.all;
+        self.some.iter_mut().for_each(|(_, know)| know.join(all));
+        self.some
+            .retain(|(set, know)| *set == ELECTED || !know.is_within(all));
+    }
+
     pub(super) fn clear(&mut self, dead: &Bits) {
         self.all.clear(dead);
-        if let Some((_, know)) = &mut self.some {
-            know.clear(dead);
-        }
+        self.some.iter_mut().for_each(|(_, know)| know.clear(dead));
     }
 }

@@ -2,18 +2,19 @@
 //! that are unknown read as zero and are seen to elsewhere.
 
 use super::act::lanes_of;
+use super::lanes::{ELECTED, LaneSet, numbered};
 use super::record::Who;
 use super::rules;
-use super::runs::{ANY_LANE, Run};
-use super::term::Arg;
+use super::runs::{ANY_LANE, ELECTED_LANE, Run};
 use super::touch::Touch;
 use super::trace::What;
 use super::value::Val;
 use super::world::{Stop, World};
+use crate::symbolic::{Arg, Node, Sym, TermId, type_range};
 use warpline_ir::{
-    At, BarAt, BarRef, Done, Exec, Fault, FaultKind, Job, Lane, LaneBytes, Lanes, Machine, Mask,
-    MemoryOrder, Operand, ParamId, ParamKind, Place, RegId, SharedAt, Span, Special, Sync,
-    TensorMapValue, TileLayout, View, WARP,
+    At, BarAt, BarRef, Domain, Done, Exec, Fault, FaultKind, Job, Lane, LaneBytes, Lanes, Machine,
+    Mask, MemoryOrder, Operand, ParamId, ParamKind, Place, RegId, SharedAt, Span, Special, Sync,
+    TensorMapValue, TileLayout, Type, View, WARP,
 };
 
 impl World<'_, '_> {
@@ -26,25 +27,27 @@ impl World<'_, '_> {
     ) -> Result<Vec<(u32, Vec<Run>)>, Fault> {
         let unknown = self.val(p.byte).numbers().is_none();
         let mut by_cta: Vec<(u32, Vec<Run>)> = Vec::new();
+        let mut add = |cta: u32, run: Run| match by_cta.iter_mut().find(|c| c.0 == cta) {
+            Some((_, runs)) if runs.contains(&run) => {}
+            Some((_, runs)) => runs.push(run),
+            None => by_cta.push((cta, vec![run])),
+        };
         if unknown {
-            let rank = self.ranks(p.peer)?[lanes.trailing_zeros() as usize];
-            let peer = self.rank(rank)?;
-            // Anywhere in the stages they name.
+            // Anywhere in the stages they name, and of one lane only if there is only one.
             let each = self.env.kernel.tile(p.tile).layout.stage_bytes();
-            let mut runs = Vec::new();
-            let stages = self.stages(p.stage)?;
+            let (ranks, stages) = (self.ranks(p.peer)?, self.stages(p.stage)?);
+            let one = lanes.count_ones() == 1;
             for lane in lanes_of(lanes) {
                 let lo = self.stage(p.tile, stages[lane])?;
+                let lane_of_run = if one { self.run_lane(lane) } else { ANY_LANE };
                 let run = Run {
                     lo,
                     hi: lo + each,
-                    lane: ANY_LANE,
+                    lane: lane_of_run,
                 };
-                if !runs.contains(&run) {
-                    runs.push(run);
-                }
+                add(self.rank(ranks[lane])?, run);
             }
-            return Ok(vec![(peer, runs)]);
+            return Ok(by_cta);
         }
         let places = self.resolve_lanes(p, lanes, width)?;
         for lane in lanes_of(lanes) {
@@ -52,14 +55,19 @@ impl World<'_, '_> {
             let run = Run {
                 lo: at.byte,
                 hi: at.byte + width as u32,
-                lane: lane as u8,
+                lane: self.run_lane(lane),
             };
-            match by_cta.iter_mut().find(|c| c.0 == at.cta) {
-                Some(c) => c.1.push(run),
-                None => by_cta.push((at.cta, vec![run])),
-            }
+            add(at.cta, run);
         }
         Ok(by_cta)
+    }
+
+    /// The lane that a run of an executing lane is of.
+    fn run_lane(&self, lane: usize) -> u8 {
+        match self.is_elected() {
+            true => ELECTED_LANE,
+            false => lane as u8,
+        }
     }
 
     /// Where each of some lanes reaches; the others are nowhere.
@@ -104,12 +112,16 @@ impl World<'_, '_> {
         write: bool,
         atomic: bool,
     ) -> Result<(), Fault> {
+        let set = match lanes == self.active() {
+            true => self.lanes(),
+            false => numbered(lanes),
+        };
         for (cta, runs) in self.lane_runs(lanes, p, width)? {
-            let reached = self.reach(lanes, cta);
+            let reached = self.reach(set, cta);
             reached.map_err(|s| self.fault(s))?;
             let touched = self.touch(Touch {
                 who: Who::Lanes,
-                lanes,
+                lanes: set,
                 runs: runs.into_iter().collect(),
                 write,
                 atomic,
@@ -133,10 +145,41 @@ impl World<'_, '_> {
         for w in gone {
             self.st.words.remove(&w);
         }
+        let (all, ends) = (&mut self.st.copied, |c: &(u32, TermId)| c.0);
+        let gone: Vec<_> = all
+            .range((cta, 0)..(cta, hi))
+            .filter(|(_, c)| ends(c) > lo)
+            .map(|c| *c.0)
+            .collect();
+        for c in gone {
+            all.remove(&c);
+        }
+    }
+
+    /// Bytes of a followed tile are what a copy leaves there: unknown, but the same for all who
+    /// read them.
+    fn copied(&mut self, cta: u32, lo: u32, hi: u32) {
+        let tile = self.env.tile_at(lo) as usize;
+        if self.env.words.get(tile).copied().unwrap_or(false) {
+            let copy = self.fresh(type_range(Type::Pred)).term;
+            self.st.copied.insert((cta, lo), (hi, copy));
+        }
+    }
+
+    /// The word that one copy left at a byte.
+    fn copied_word(&mut self, cta: u32, byte: u32, width: u32, ty: Type) -> Option<Val> {
+        let before = self.st.copied.range((cta, 0)..=(cta, byte));
+        let (&(_, lo), &(end, copy)) = before.last()?;
+        if end < byte + width || !ty.is_int() {
+            return None;
+        }
+        let at = Arg::Num(i128::from(byte - lo));
+        let term = self.env.terms.add(Node::Copied(copy, at, ty));
+        Some(Val::Sym(Sym { term, off: 0 }))
     }
 
     fn issue(&mut self, job: &Job) -> Result<(), Stop> {
-        let lanes = self.active();
+        let lanes = self.lanes();
         let mut reads: Vec<(u32, Run)> = Vec::new();
         let mut writes: Vec<(u32, Run)> = Vec::new();
         let run = |s: Span| match s {
@@ -152,11 +195,28 @@ impl World<'_, '_> {
         };
         job.reads(&mut |s| reads.extend(run(s)));
         job.writes(&mut |s| writes.extend(run(s)));
-        if self.length.is_some() {
-            // As long as it may be: to the end of its row.
+        if let Some(length) = self.length {
+            let most = self.most_bytes(length)?;
             for (_, r) in reads.iter_mut().chain(&mut writes) {
-                r.hi = self.env.run_end(r.lo);
+                self.fits(length, most, r.lo)?;
+                r.hi = r.lo + most;
             }
+            reads.retain(|(_, r)| r.lo < r.hi);
+            writes.retain(|(_, r)| r.lo < r.hi);
+        }
+        if let Job::Copy(copy) = job {
+            // Each lane writes its own bytes.
+            writes.clear();
+            copy.each_write(&mut |lane, at, len| {
+                writes.push((
+                    at.cta,
+                    Run {
+                        lo: at.byte,
+                        hi: at.byte + len,
+                        lane: self.run_lane(lane),
+                    },
+                ));
+            });
         }
         let done = job.done();
         let (who, issuer) = match done {
@@ -165,9 +225,9 @@ impl World<'_, '_> {
                 let phase = self.st.bars[bar as usize].phase;
                 (Who::Load { bar, phase }, lanes)
             }
-            Done::BulkGroup { lane } => (Who::Store, 1 << lane),
+            Done::BulkGroup { lane } => (Who::Store, self.lane(lane as usize)),
             Done::WgmmaGroup => (Who::Product, lanes),
-            Done::CopyGroup { lanes } => (Who::Copy, lanes),
+            Done::CopyGroup { .. } => (Who::Copy, lanes),
             Done::Nobody => return Ok(()),
         };
         let counted = matches!(done, Done::Bytes(_) | Done::WgmmaGroup);
@@ -192,6 +252,9 @@ impl World<'_, '_> {
                 if write {
                     let (lo, hi) = (runs[0].lo, runs.iter().map(|r| r.hi).max().unwrap_or(0));
                     self.forget(cta, lo, hi);
+                    if !job.combines() && self.length.is_none() {
+                        runs.iter().for_each(|r| self.copied(cta, r.lo, r.hi));
+                    }
                 }
                 let i = self.touch(Touch {
                     who,
@@ -211,11 +274,55 @@ impl World<'_, '_> {
         self.issued(done, issuer, &records, bytes)
     }
 
+    /// The most bytes that a copy may have whose length the launch decides: a multiple of 16.
+    fn most_bytes(&mut self, length: Sym) -> Result<u32, Stop> {
+        let (terms, d) = (&self.env.terms, &self.st.decided);
+        let seen = terms.seen(d, Arg::Sym(length), &|t| self.counted_as(t));
+        let range = terms.range(d, seen);
+        let aligned = match seen {
+            Arg::Sym(s) => terms
+                .residue(d, s.term, 16)
+                .is_some_and(|r| (r + s.off) % 16 == 0),
+            _ => range.lo % 16 == 0,
+        };
+        let name = self.name(Arg::Sym(length));
+        if !aligned {
+            let text = format!(
+                "copies {name} bytes, which must be a multiple of 16: declare `multiple_of` for the parameters it follows from"
+            );
+            return Err(self.refuse(&rules::UNKNOWN, text));
+        }
+        match u32::try_from(range.hi) {
+            Ok(most) if range.lo >= 0 => Ok(most),
+            _ => {
+                let text = format!(
+                    "copies {name} bytes, and nothing bounds that: declare `at_most` for the parameters it follows from"
+                );
+                Err(self.refuse(&rules::UNKNOWN, text))
+            }
+        }
+    }
+
+    /// Refuses a copy that may reach beyond the stage of its tile.
+    fn fits(&mut self, length: Sym, most: u32, byte: u32) -> Result<(), Stop> {
+        let room = self.env.run_end(byte).saturating_sub(byte);
+        if most <= room {
+            return Ok(());
+        }
+        let tile = self.env.tile_at(byte);
+        let text = format!(
+            "copies {} bytes, up to {most}, to {}, which has room for {room}: declare a tighter `at_most`, or copy less",
+            self.name(Arg::Sym(length)),
+            self.env.place_name(tile, byte)
+        );
+        Err(self.refuse(&rules::UNKNOWN, text))
+    }
+
     /// Notes who is told of a job.
     fn issued(
         &mut self,
         done: Done,
-        issuer: Mask,
+        issuer: LaneSet,
         records: &[u32],
         bytes: u32,
     ) -> Result<(), Stop> {
@@ -245,7 +352,9 @@ impl World<'_, '_> {
                 let b = &mut self.st.bars[at];
                 (b.copied, b.came) = (true, came);
                 match length {
-                    Some(s) => b.bytes += self.env.terms.linear(Arg::Sym(s), -1, &mut b.terms),
+                    Some(s) => {
+                        b.bytes += self.env.terms.collect(Arg::Sym(s), -1, &mut b.terms) as i64;
+                    }
                     None => b.bytes -= i64::from(bytes),
                 }
                 // What lanes touch from here on is not handed on with this.
@@ -255,6 +364,10 @@ impl World<'_, '_> {
                 self.turn(at)
             }
             Done::BulkGroup { lane } => {
+                let lane = match issuer {
+                    ELECTED => u32::from(ELECTED_LANE),
+                    _ => lane,
+                };
                 let groups = match warp.bulk.iter_mut().find(|b| b.0 == lane) {
                     Some(b) => &mut b.1,
                     None => {
@@ -269,12 +382,7 @@ impl World<'_, '_> {
                 Ok(())
             }
             Done::CopyGroup { .. } => {
-                if warp.copies.is_empty() {
-                    warp.copies.push(Vec::new());
-                }
-                if let Some(open) = warp.copies.last_mut() {
-                    open.extend(records);
-                }
+                warp.copying.extend(records);
                 Ok(())
             }
             Done::WgmmaGroup => {
@@ -424,7 +532,7 @@ impl Machine for World<'_, '_> {
     }
 
     fn load(&mut self, lanes: Mask, at: &At, width: usize) -> Result<LaneBytes, Fault> {
-        let mut out = [[0; 16]; WARP];
+        let out = [[0; 16]; WARP];
         let At::Shared(p) = at else {
             return Ok(out);
         };
@@ -432,21 +540,34 @@ impl Machine for World<'_, '_> {
         if !self.env.words[p.tile.index()] || self.val(p.byte).numbers().is_none() {
             return Ok(out);
         }
-        // A word that all lanes read and that is followed.
-        let mut found = None;
+        // A word that is followed, where all lanes read the same.
+        let mut found: Option<(Val, Type)> = None;
         let places = self.resolve_lanes(p, lanes, width)?;
         for at in lanes_of(lanes).map(|l| places[l]) {
             let word = self.st.words.get(&(at.cta, at.byte)).cloned();
+            // The low bits of a wider word are what a conversion leaves.
+            let word = match (word, self.reading) {
+                (Some((val, from)), Some(to))
+                    if from.bytes() > width
+                        && to.bytes() == width
+                        && from.is_int()
+                        && to.is_int() =>
+                {
+                    Some((self.convert(from, to, val), to))
+                }
+                (word, _) => word.filter(|w| w.1.bytes() == width),
+            };
+            let word = match (word, self.reading) {
+                (None, Some(ty)) if ty.bytes() == width => self
+                    .copied_word(at.cta, at.byte, width as u32, ty)
+                    .map(|val| (val, ty)),
+                (word, _) => word,
+            };
             match (&found, word) {
                 (_, None) => return Ok(out),
                 (None, word) => found = word,
                 (Some(a), Some(b)) if *a == b => {}
                 _ => return Ok(out),
-            }
-        }
-        if let Some(Val::Uni(x)) = found {
-            for o in &mut out {
-                o[..8].copy_from_slice(&x.to_le_bytes());
             }
         }
         self.loaded = found;
@@ -473,6 +594,9 @@ impl Machine for World<'_, '_> {
     ) -> Result<Lanes<u64>, Fault> {
         if let At::Shared(p) = at {
             self.generic(self.active(), p, width, true, true)?;
+            for (cta, runs) in self.lane_runs(self.active(), p, width)? {
+                runs.iter().for_each(|r| self.forget(cta, r.lo, r.hi));
+            }
         }
         Ok([0; WARP])
     }

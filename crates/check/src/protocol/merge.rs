@@ -20,9 +20,7 @@ pub(super) fn holders(st: &State) -> Vec<&Know> {
     let mut list = Vec::new();
     for w in &st.warps {
         list.push(&*w.know.all);
-        if let Some((_, know)) = &w.know.some {
-            list.push(know);
-        }
+        list.extend(w.know.some.iter().map(|(_, know)| &**know));
     }
     for b in &st.bars {
         list.extend([&*b.came, &*b.done]);
@@ -37,9 +35,7 @@ pub(super) fn holders_mut(st: &mut State) -> Vec<&mut Shared> {
     let mut list = Vec::new();
     for w in &mut st.warps {
         list.push(&mut w.know.all);
-        if let Some((_, know)) = &mut w.know.some {
-            list.push(know);
-        }
+        list.extend(w.know.some.iter_mut().map(|(_, know)| know));
     }
     for b in &mut st.bars {
         list.extend([&mut b.came, &mut b.done]);
@@ -177,8 +173,9 @@ fn place(old: &mut State, new: &State, added: &FxHashMap<u32, u32>) {
             }
         }
         for (a, b) in a.copies.iter_mut().zip(&b.copies) {
-            put(a, b);
+            put(&mut a.1, &b.1);
         }
+        put(&mut a.copying, &b.copying);
     }
     for (a, b) in old.products.iter_mut().zip(&new.products) {
         for (number, records) in b {

@@ -8,11 +8,13 @@
 //! | where | what |
 //! |---|---|
 //! | `slice`, `fold`, `code` | what of the program matters, as flat steps |
-//! | `value`, `slots`, `term` | what registers hold, and where; numbers that a launch decides |
+//! | `value`, `slots`, `lanes` | what registers hold, where, and in which lanes |
+//! | `launched` | launch parameters as terms |
+//! | `groups` | loops of different roles that belong together |
 //! | `know`, `bits` | what warps and barriers know |
 //! | `record`, `runs`, `touch` | accesses, their bytes, and whether each is ordered after what it conflicts with |
 //! | `act` | barriers, fences, groups |
-//! | `exec`, `machine`, `step` | ops, what they run on, and control flow |
+//! | `exec`, `domain`, `machine`, `step` | ops, what they run on, and control flow |
 //! | `stretch` | what lies between two acts, run once and then known |
 //! | `state`, `world` | the cluster in the middle of the walk, and who acts on it |
 //! | `explore`, `forget` | all decisions; what no longer matters |
@@ -24,12 +26,16 @@ mod ahead;
 mod bits;
 mod canon;
 mod code;
+mod domain;
 mod exec;
 mod explore;
 mod finish;
 mod fold;
 mod forget;
+mod groups;
 mod know;
+mod lanes;
+mod launched;
 mod machine;
 mod merge;
 mod outcome;
@@ -43,14 +49,15 @@ mod state;
 mod step;
 mod stretch;
 mod stuck;
-mod term;
 mod touch;
 mod trace;
 mod value;
 mod world;
 
 use crate::assumption::Assumption;
+use crate::facts::Facts;
 use crate::refusal::Refusal;
+use crate::symbolic::{Node, Terms};
 use crate::uniform::Uniformity;
 use code::{Kinds, Program};
 use know::{Shared, WarpKnow};
@@ -60,9 +67,8 @@ use state::{Bar, Env, FIRST, Inside, Meeting, State, Status, Warp};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use term::{Node, Terms};
 use value::Held;
-use warpline_ir::{Kernel, Loc, Mask, Tile};
+use warpline_ir::{Kernel, Loc, Mask, StmtKind, Sync, Target, Tile};
 
 /// What the walk found, and how far it went.
 pub(crate) struct Walked {
@@ -74,8 +80,9 @@ pub(crate) struct Walked {
 }
 
 /// Decides the protocol of a kernel whose structure is sound.
-pub(crate) fn judge(kernel: &Kernel) -> Walked {
-    let slice = Slice::of(kernel);
+pub(crate) fn judge(kernel: &Kernel, target: &Target) -> Walked {
+    let uniform = Uniformity::of(kernel);
+    let slice = Slice::of(kernel, &uniform);
     let mut slots = Slots::new(kernel, &slice);
     let mut kinds = Kinds::default();
     let aliases = aliases(kernel);
@@ -101,21 +108,40 @@ pub(crate) fn judge(kernel: &Kernel) -> Walked {
         .collect();
     let fold = fold::Fold::of(kernel, &slice);
     let parities = parity::Parities::of(kernel, &programs, &slots, &first_bar);
+    let has_rests = programs.iter().any(Program::has_rests);
+    let groups = groups::Groups::of(kernel, &programs);
+    let stepped_slots = programs
+        .iter()
+        .map(|p| p.stepped(&slice.stepped, &slots))
+        .collect();
+    let exact = (0..kernel.regs.len())
+        .map(|r| slice.numbers[r] || slice.places[r] || fold.is_counter(r))
+        .collect();
     let mut env = Env {
         kernel,
         terms: Terms::default(),
         programs,
         slots,
-        uniform: Uniformity::of(kernel),
+        uniform,
         numbers: slice.numbers,
         may_be_terms: slice.terms,
         period: slice.period,
         sums: slice.sums,
         parities,
+        stepped_slots,
+        stepped: slice.stepped,
+        exact,
+        control: slice.control,
+        has_rests,
+        groups,
+        written: crate::rules::writes(kernel, target),
+        assumed: RefCell::default(),
+        entry_registers: target.entry_registers(kernel.threads()),
+        grows_to: grows_to(kernel),
         counting: Vec::new(),
         aliases,
         fold,
-        words: slice.words,
+        words: followed,
         waits,
         stretches: RefCell::default(),
         runs: runs::Pairs::default(),
@@ -130,10 +156,38 @@ pub(crate) fn judge(kernel: &Kernel) -> Walked {
     let explored = explore::explore(&env, start(&env));
     Walked {
         refusal: explored.refusal,
-        assumptions: Vec::new(),
+        assumptions: assumptions(&env),
         states: explored.states,
         steps: explored.steps,
     }
+}
+
+/// What the walk took for granted, each fact once.
+fn assumptions(env: &Env<'_>) -> Vec<Assumption> {
+    let assumed = env.assumed.borrow();
+    let of = |((code, text), at): (&(&'static str, String), &Option<_>)| Assumption {
+        code,
+        text: text.clone(),
+        at: *at,
+    };
+    assumed.iter().map(of).collect()
+}
+
+/// By role: the registers that its threads grow to, at most; 0 if they do not.
+fn grows_to(kernel: &Kernel) -> Vec<u32> {
+    let mut most = vec![0; kernel.roles.len()];
+    kernel.each_stmt(&mut |role, s| {
+        let StmtKind::Op(op) = &s.kind else { return };
+        for sync in Facts::of(op).syncs {
+            if let Sync::SetMaxRegs { count, grow: true } = sync {
+                let of = |i: usize| role.is_none_or(|r| r.index() == i);
+                for (_, m) in most.iter_mut().enumerate().filter(|(i, _)| of(*i)) {
+                    *m = count.max(*m);
+                }
+            }
+        }
+    });
+    most
 }
 
 /// By tile: those it shares bytes with.
@@ -167,6 +221,8 @@ fn start(env: &Env<'_>) -> State {
             epoch: 0,
             bulk: Vec::new(),
             copies: Vec::new(),
+            copying: Vec::new(),
+            registers: env.entry_registers,
             open: Vec::new(),
             commits: 0,
             waited: 0,
@@ -207,7 +263,8 @@ fn start(env: &Env<'_>) -> State {
         records: record::Records::default(),
         products: vec![Vec::new(); (env.ctas * env.warps.div_ceil(4)) as usize],
         words: BTreeMap::new(),
-        decided: term::Decided::default(),
+        copied: BTreeMap::new(),
+        decided: launched::limits(&env.terms, env.kernel),
         trail: trace::Trail::default(),
         fresh: 0,
         blunt: false,

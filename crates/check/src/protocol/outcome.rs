@@ -7,9 +7,9 @@
 
 use super::code::{Act, Code};
 use super::state::{Status, Warp};
-use super::term::{Node, Question};
 use super::value::Val;
 use super::world::World;
+use crate::symbolic::{Node, Question};
 use rustc_hash::FxHashMap;
 use warpline_ir::{Mask, Op, Operand, Type};
 
@@ -111,11 +111,14 @@ impl World<'_, '_> {
         if let Some(known) = so_far.numbers.get(&slot) {
             return Some(known.clone());
         }
-        match w.held(slot)?.get(w.active) {
+        match w.held(slot)?.get(super::lanes::ALL) {
             Val::Uni(x) => Some(same(x)),
             Val::Sym(s) if self.env.sums[r.index()] => {
-                let (lo, _) = self.env.terms.range_of(&self.st.decided, s.term);
-                let left = |more: i64| (s.off + lo + more).rem_euclid(period) as u64;
+                let lo = self.env.terms.range_of(&self.st.decided, s.term).lo;
+                let left = |more: i64| {
+                    let sum = s.off + lo + i128::from(more);
+                    sum.rem_euclid(i128::from(period)) as u64
+                };
                 Some((0..period).map(left).collect())
             }
             _ => None,

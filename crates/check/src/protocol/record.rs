@@ -1,9 +1,10 @@
 //! Accesses that later ones may conflict with.
 
 use super::bits::Bits;
+use super::lanes::LaneSet;
 use super::runs::Runs;
 use rustc_hash::FxHashMap;
-use warpline_ir::{Loc, Mask};
+use warpline_ir::Loc;
 
 /// Who touches.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -31,7 +32,7 @@ pub(super) enum Who {
 pub(super) struct Record {
     pub(super) who: Who,
     pub(super) warp: u32,
-    pub(super) lanes: Mask,
+    pub(super) lanes: LaneSet,
     pub(super) loc: Loc,
     pub(super) write: bool,
     pub(super) atomic: bool,

@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// A run of bytes, and the lane that touched it (32: any).
+/// A run of bytes, and the lane that touched it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub(super) struct Run {
     pub(super) lo: u32,
@@ -12,8 +12,10 @@ pub(super) struct Run {
     pub(super) lane: u8,
 }
 
-/// Any lane.
+/// No lane in particular: an engine, or lanes at places that are not known.
 pub(super) const ANY_LANE: u8 = 32;
+/// The elected lane.
+pub(super) const ELECTED_LANE: u8 = 33;
 
 /// Runs, sorted, those of one lane apart from each other; shared by all who hold them.
 #[derive(Clone, Debug, Default)]
@@ -144,11 +146,20 @@ impl Runs {
         if Rc::ptr_eq(&self.shared, &taken.shared) {
             return Runs::default();
         }
+        self.cut(taken, |_, _| true)
+    }
+
+    /// What is left when others of the same lanes are taken away.
+    fn without_own(&self, taken: &Runs) -> Runs {
+        self.cut(taken, |r, t| r.lane == t.lane && r.lane != ANY_LANE)
+    }
+
+    fn cut(&self, taken: &Runs, takes: impl Fn(&Run, &Run) -> bool) -> Runs {
         let mut left = Vec::new();
         for r in &self.shared.list {
             let mut lo = r.lo;
             for t in taken.around(r) {
-                if t.hi <= lo {
+                if t.hi <= lo || !takes(r, t) {
                     continue;
                 }
                 if t.lo > lo {
@@ -172,6 +183,7 @@ type Pair = (*const Shared, *const Shared);
 pub(super) struct Pairs {
     and: RefCell<FxHashMap<Pair, Runs>>,
     without: RefCell<FxHashMap<Pair, Runs>>,
+    without_own: RefCell<FxHashMap<Pair, Runs>>,
     meet: RefCell<FxHashMap<Pair, bool>>,
     met: RefCell<FxHashMap<Pair, Runs>>,
     /// The runs themselves, by number: one list for all that are the same.
@@ -216,6 +228,13 @@ impl Pairs {
     /// What is left of one when another is taken away.
     pub(super) fn without(&self, a: &Runs, taken: &Runs) -> Runs {
         self.kept(&self.without, [a, taken], |a, b| self.hold(&a.without(b)))
+    }
+
+    /// What is left of one when the runs of the same lanes of another are taken away.
+    pub(super) fn without_own(&self, a: &Runs, taken: &Runs) -> Runs {
+        self.kept(&self.without_own, [a, taken], |a, b| {
+            self.hold(&a.without_own(b))
+        })
     }
 
     /// The same bytes, of any lane.

@@ -2,10 +2,11 @@
 //! memory, and the registers and branches that these follow from.
 
 use crate::facts::Facts;
+use crate::uniform::Uniformity;
 use std::collections::HashSet;
 use warpline_ir::{
     Access, At, BarRef, Block, Completion, Kernel, Memory, Op, Operand, RegId, Special, Stmt,
-    StmtKind, Sync, TileId, Touch, Type,
+    StmtKind, Sync, TileId, Touch, Type, Uniform,
 };
 
 /// The registers and statements that matter.
@@ -22,10 +23,19 @@ pub(super) struct Slice {
     pub(super) sums: Vec<bool>,
     /// Tiles whose words are followed: something that matters is read from them.
     pub(super) words: Vec<bool>,
+    /// Registers that are only moved by constants and compared, or that a loop counts so.
+    pub(super) stepped: Vec<bool>,
+    /// Registers that addresses of shared memory follow from.
+    pub(super) places: Vec<bool>,
+    /// Registers that decide what is run, how often, how many bytes, or which barrier: only of
+    /// these is it worth to tell cases apart.
+    pub(super) control: Vec<bool>,
+    /// Registers that an elected lane writes.
+    elected: Vec<bool>,
 }
 
 impl Slice {
-    pub(super) fn of(kernel: &Kernel) -> Self {
+    pub(super) fn of(kernel: &Kernel, uniform: &Uniformity) -> Self {
         let mut slice = Self {
             regs: vec![false; kernel.regs.len()],
             words: vec![false; kernel.tiles.len()],
@@ -33,7 +43,18 @@ impl Slice {
             terms: vec![true; kernel.regs.len()],
             period: 0,
             sums: vec![false; kernel.regs.len()],
+            stepped: vec![false; kernel.regs.len()],
+            places: vec![false; kernel.regs.len()],
+            control: vec![false; kernel.regs.len()],
+            elected: vec![false; kernel.regs.len()],
         };
+        kernel.each_stmt(&mut |_, s| {
+            if let StmtKind::Elect { body } = &s.kind {
+                written(body)
+                    .iter()
+                    .for_each(|r| slice.elected[r.index()] = true);
+            }
+        });
         let mut stmts = Vec::new();
         kernel.each_stmt(&mut |_, s| stmts.push(s));
         let mut ops = Vec::new();
@@ -48,7 +69,7 @@ impl Slice {
         loop {
             let before = slice.size();
             for (op, facts) in &ops {
-                slice.follow(op, facts);
+                slice.follow(op, facts, uniform);
             }
             slice.control(&kernel.prologue);
             kernel.roles.iter().for_each(|r| {
@@ -70,6 +91,9 @@ impl Slice {
                 slice.find_sums(&stmts, &ops, &counts);
                 slice.find_terms(&ops, counters);
                 slice.period = slice.find_period(&ops);
+                slice.find_stepped(kernel, &stmts, &ops);
+                slice.find_places(&ops);
+                slice.find_control(&stmts, &ops);
                 return slice;
             }
         }
@@ -270,6 +294,151 @@ impl Slice {
         Some(by).filter(|&by| by < 1 << 20)
     }
 
+    /// Finds registers that are only moved by constants and compared.
+    fn find_stepped(&mut self, kernel: &Kernel, stmts: &[&Stmt], ops: &[(&Op, Facts)]) {
+        let narrow = |r: &warpline_ir::RegInfo| matches!(r.ty, Type::U32 | Type::I32);
+        let mut stepped: Vec<bool> = kernel.regs.iter().map(narrow).collect();
+        for (i, s) in stepped.iter_mut().enumerate() {
+            *s &= self.regs[i] && !self.numbers[i];
+        }
+        for s in stmts {
+            if let StmtKind::For { from, to, step, .. } = &s.kind {
+                let read = [from, to, step].into_iter().filter_map(|o| o.as_reg());
+                read.for_each(|r| stepped[r.index()] = false);
+            }
+        }
+        loop {
+            let before = stepped.clone();
+            for (op, facts) in ops.iter().filter(|(_, f)| self.keeps(f)) {
+                let constant = |o: Operand| o.as_imm().is_some();
+                let fine = match op {
+                    Op::Add(o) => stepped[o.dst.index()] && (constant(o.a) || constant(o.b)),
+                    Op::Sub(o) => stepped[o.dst.index()] && constant(o.b),
+                    Op::Mov(o) => stepped[o.dst.index()],
+                    Op::Setp(_) => true,
+                    _ => false,
+                };
+                if !fine {
+                    facts.uses().for_each(|r| stepped[r.index()] = false);
+                }
+            }
+            if stepped == before {
+                break;
+            }
+        }
+        // Only such as are compared at all are worth it.
+        let mut compared = vec![false; stepped.len()];
+        for (op, facts) in ops {
+            if let Op::Setp(o) = op
+                && self.keeps(facts)
+            {
+                let both = [o.a, o.b].into_iter().filter_map(|o| o.as_reg());
+                // With a constant a small number is told from others as it is.
+                if o.a.as_imm().is_none() && o.b.as_imm().is_none() {
+                    both.for_each(|r| compared[r.index()] = true);
+                } else {
+                    both.for_each(|r| compared[r.index()] |= !self.is_counter(kernel, r));
+                }
+            }
+        }
+        loop {
+            let before = compared.clone();
+            for (op, facts) in ops {
+                if matches!(op, Op::Add(_) | Op::Sub(_) | Op::Mov(_))
+                    && facts.defs.iter().any(|r| compared[r.index()])
+                {
+                    facts.uses().for_each(|r| compared[r.index()] = true);
+                }
+            }
+            if compared == before {
+                break;
+            }
+        }
+        self.stepped = stepped.iter().zip(compared).map(|(s, c)| *s && c).collect();
+    }
+
+    /// Finds what addresses of shared memory follow from.
+    fn find_places(&mut self, ops: &[(&Op, Facts)]) {
+        for (_, facts) in ops {
+            for t in facts.touches.iter().filter(|t| is_shared(t)) {
+                t.operands(&mut |o| {
+                    o.as_reg()
+                        .into_iter()
+                        .for_each(|r| self.places[r.index()] = true);
+                });
+            }
+        }
+        loop {
+            let before = self.places.clone();
+            for (_, facts) in ops.iter().filter(|(_, f)| f.touches.is_empty()) {
+                if facts.defs.iter().any(|r| self.places[r.index()]) {
+                    facts.uses().for_each(|r| self.places[r.index()] = true);
+                }
+            }
+            if self.places == before {
+                return;
+            }
+        }
+    }
+
+    /// Finds what decides what is run, how often, how many bytes, or which barrier.
+    fn find_control(&mut self, stmts: &[&Stmt], ops: &[(&Op, Facts)]) {
+        let mut control = self.numbers.clone();
+        let mut need = |o: Operand| {
+            o.as_reg()
+                .into_iter()
+                .for_each(|r| control[r.index()] = true);
+        };
+        for s in stmts {
+            match &s.kind {
+                StmtKind::If { cond, .. } | StmtKind::While { cond, .. } => need((*cond).into()),
+                StmtKind::For { from, to, step, .. } => {
+                    [*from, *to, *step].into_iter().for_each(&mut need)
+                }
+                _ => {}
+            }
+        }
+        for (_, facts) in ops {
+            for s in &facts.syncs {
+                s.operands(&mut |o, _| need(o));
+            }
+            for t in &facts.touches {
+                if let Memory::Run(_, bytes) = t.memory {
+                    need(bytes);
+                }
+            }
+        }
+        // A word that is followed may end up in any of them.
+        let stores = |f: &Facts| {
+            let words = f.touches.iter().filter(|t| t.access == Access::Write);
+            words.filter_map(tile_of).any(|t| self.words[t.index()])
+        };
+        for (op, _) in ops.iter().filter(|(_, f)| stores(f)) {
+            stored(op).for_each(&mut need);
+        }
+        loop {
+            let before = control.clone();
+            for (_, facts) in ops {
+                if facts.defs.iter().any(|r| control[r.index()]) {
+                    facts.uses().for_each(|r| control[r.index()] = true);
+                }
+            }
+            if control == before {
+                break;
+            }
+        }
+        self.control = control;
+    }
+
+    /// Does a loop count in a register?
+    fn is_counter(&self, kernel: &Kernel, r: RegId) -> bool {
+        let mut counts = false;
+        kernel.each_stmt(&mut |_, s| {
+            counts |= matches!(&s.kind, StmtKind::For { var, .. } if *var == r);
+        });
+        counts
+    }
+
     fn size(&self) -> usize {
         let count = |v: &[bool]| v.iter().filter(|&&x| x).count();
         count(&self.regs) + count(&self.words)
@@ -292,11 +461,15 @@ impl Slice {
     }
 
     /// What a register that matters follows from.
-    fn follow(&mut self, op: &Op, facts: &Facts) {
+    fn follow(&mut self, op: &Op, facts: &Facts, uniform: &Uniformity) {
         if facts.defs.iter().any(|r| self.regs[r.index()]) {
-            // What is read from global memory may be anything, wherever it is.
-            let anything =
-                matches!(op, Op::Load(_)) && facts.touches.iter().all(|t| tile_of(t).is_none());
+            // Values loaded from global memory are unconstrained, whatever the address: only of a
+            // word that all lanes read together the address tells which word it is.
+            let one = matches!(facts.defs[..], [r] if uniform.reg(r) >= Uniform::Warp
+                || self.elected[r.index()]);
+            let anything = matches!(op, Op::Load(_))
+                && facts.touches.iter().all(|t| tile_of(t).is_none())
+                && !one;
             for &(o, _) in facts.reads.iter().filter(|_| !anything) {
                 self.need(o);
             }

@@ -2,20 +2,22 @@
 
 use super::code::{Program, Waiters};
 use super::fold::Fold;
+use super::groups::Groups;
 use super::know::{Shared, WarpKnow};
+use super::lanes::LaneSet;
 use super::parity::Parities;
 use super::record::Records;
 use super::runs::Pairs;
 use super::slots::Slots;
 use super::stretch::Stretches;
-use super::term::{Decided, Question, TermId, Terms};
 use super::trace::Trail;
 use super::value::{Held, Val};
+use crate::symbolic::{Decided, Question, TermId, Terms};
 use crate::uniform::Uniformity;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use warpline_ir::{Kernel, Loc, Mask, Swizzle};
+use warpline_ir::{Frame as Source, Kernel, Loc, Mask, ParamId, Type};
 
 /// The number of a barrier's first phase: some room below it, so that all that two states know
 /// can be taken together, relative to where each is. It is told as phase 0.
@@ -42,12 +44,31 @@ pub(super) struct Env<'k> {
     pub(super) period: i64,
     /// By register: is it a count and a number more, of which only remainders are used?
     pub(super) sums: Vec<bool>,
+    /// By role and slot: is what is there only moved by constants and compared?
+    pub(super) stepped_slots: Vec<Vec<bool>>,
+    /// By register: is it only moved by constants and compared?
+    pub(super) stepped: Vec<bool>,
+    /// By register: must a counter be a number, as a place or a barrier follows from it?
+    pub(super) exact: Vec<bool>,
+    /// Does a role run a part of a count, and then the rest of it?
+    pub(super) has_rests: bool,
+    /// By register: is it worth to tell cases of it apart?
+    pub(super) control: Vec<bool>,
+    /// Loops that belong together.
+    pub(super) groups: Groups,
+    /// Pointers behind which the kernel may write.
+    pub(super) written: Vec<ParamId>,
+    /// What the proof takes for granted, and where that is needed first.
+    pub(super) assumed: RefCell<BTreeMap<(&'static str, String), Option<Source>>>,
     /// By role: the steps that have to do with counts.
     pub(super) counting: Vec<Vec<usize>>,
     /// Barriers and registers whose parities may be turned together.
     pub(super) parities: Parities,
     /// By tile: those it shares bytes with, itself among them.
     pub(super) aliases: Vec<Vec<u32>>,
+    /// Registers of each thread at entry, and by role those it grows to, at most.
+    pub(super) entry_registers: u32,
+    pub(super) grows_to: Vec<u32>,
     /// Counters that are followed by their remainder.
     pub(super) fold: Fold,
     /// By tile: are its words followed?
@@ -134,25 +155,13 @@ impl Env<'_> {
         }
     }
 
-    /// The end of the row, where rows are plain, or else of the stage, that holds a byte.
+    /// The end of the stage that holds a byte.
     pub(super) fn run_end(&self, byte: u32) -> u32 {
         let Some(t) = self.kernel.tiles.get(self.tile_at(byte) as usize) else {
             return byte;
         };
         let each = t.layout.stage_bytes().max(1);
-        let stage = t.offset + (byte - t.offset) / each * each;
-        match t.layout.swizzle {
-            Swizzle::None => {
-                let row = t.layout.row_bytes().max(1);
-                stage + ((byte - stage) / row + 1) * row
-            }
-            _ => stage + each,
-        }
-    }
-
-    /// The least value of a parameter.
-    pub(super) fn least(&self, p: warpline_ir::ParamId) -> i64 {
-        self.kernel.param(p).bounds.least.clamp(0, u32::MAX.into()) as i64
+        t.offset + ((byte - t.offset) / each + 1) * each
     }
 
     /// The tile that holds a byte.
@@ -176,7 +185,7 @@ pub(super) struct Bar {
     /// Bytes that the phase lacks.
     pub(super) bytes: i64,
     /// Bytes that a launch decides: each expected so often more than delivered.
-    pub(super) terms: BTreeMap<TermId, i64>,
+    pub(super) terms: BTreeMap<TermId, i128>,
     /// Do copies count in the current phase?
     pub(super) copied: bool,
     /// Phases that are complete.
@@ -242,7 +251,7 @@ pub(super) enum Rounds {
     /// It goes on while `round < of + off`.
     Term {
         of: TermId,
-        off: i64,
+        off: i128,
         round: u32,
         inside: Inside,
     },
@@ -260,7 +269,32 @@ pub(super) enum Rounds {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Inside {
     pub(super) round: TermId,
-    pub(super) loops: Vec<(TermId, u32)>,
+    pub(super) loops: Vec<LoopsRun>,
+}
+
+/// Loops over a count with barriers of a group that have been run, or begun: the last is the `n`-th.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct LoopsRun {
+    pub(super) count: TermId,
+    pub(super) group: u32,
+    pub(super) n: u32,
+}
+
+impl Inside {
+    /// Begins a loop; gives its number among those over the same count and group.
+    pub(super) fn begin(&mut self, count: TermId, group: u32) -> u32 {
+        let same = |l: &&mut LoopsRun| (l.count, l.group) == (count, group);
+        match self.loops.iter_mut().find(same) {
+            Some(l) => {
+                l.n += 1;
+                l.n
+            }
+            None => {
+                self.loops.push(LoopsRun { count, group, n: 0 });
+                0
+            }
+        }
+    }
 }
 
 /// Why a warp does not go on.
@@ -279,6 +313,8 @@ pub(super) enum Status {
     },
     /// It waits for the other warps of its warpgroup to issue a product.
     Products,
+    /// It waits for registers that other warps give back.
+    Registers,
     /// What it does next must be decided.
     Asks(Question),
     Done,
@@ -305,8 +341,12 @@ pub(super) struct Warp {
     pub(super) epoch: u32,
     /// Bulk groups: the lane, the records; the last is open.
     pub(super) bulk: Vec<(u32, Vec<Vec<u32>>)>,
-    /// Groups of copies of its lanes: closed ones, and what is open.
-    pub(super) copies: Vec<Vec<u32>>,
+    /// Groups of copies of its lanes that no wait has covered, oldest first: whose they are.
+    pub(super) copies: Vec<(LaneSet, Vec<u32>)>,
+    /// Copies of its lanes that are in no group yet.
+    pub(super) copying: Vec<u32>,
+    /// Registers of each of its threads, where roles move them.
+    pub(super) registers: u32,
     /// Products since the last commit, and groups committed.
     pub(super) open: Vec<u32>,
     pub(super) commits: u32,
@@ -371,7 +411,9 @@ pub(super) struct State {
     /// By warpgroup: committed groups that not all its warps have waited for.
     pub(super) products: Vec<Vec<(u32, Vec<u32>)>>,
     /// Words of shared memory that are followed.
-    pub(super) words: BTreeMap<(u32, u32), Val>,
+    pub(super) words: BTreeMap<(u32, u32), (Val, Type)>,
+    /// Runs of bytes that copies left, by CTA and first byte: the end, and which copy it was.
+    pub(super) copied: BTreeMap<(u32, u32), (u32, TermId)>,
     pub(super) decided: Decided,
     pub(super) trail: Trail,
     /// Values that anything could be, so far.

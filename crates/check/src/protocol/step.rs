@@ -3,10 +3,11 @@
 use super::act::lanes_of;
 use super::code::Code;
 use super::exec::Ran;
-use super::state::{Frame, Inside, Rounds, Status};
-use super::term::{Arg, Node, Question, Sym, TermId};
+use super::rules;
+use super::state::{Frame, Inside, LoopsRun, Rounds, Status};
 use super::value::Val;
 use super::world::{Stop, World};
+use crate::symbolic::{Arg, Fit, Node, Question, Sym, TermId};
 use warpline_ir::{Machine, Mask, Operand, RegId, Type};
 
 /// Which lanes go on.
@@ -39,26 +40,13 @@ impl<'k> World<'_, 'k> {
             Status::Bar { bar, phase } => i64::from(self.st.bars[bar].phase) > phase,
             Status::Meeting { meeting, number } => self.st.meetings[meeting].over != number,
             Status::Asks(q) => self.answer(q).is_some(),
-            Status::Ready | Status::Products => true,
+            Status::Ready | Status::Products | Status::Registers => true,
         }
     }
 
     /// Is a question decided?
     pub(super) fn answer(&self, q: Question) -> Option<bool> {
-        match q {
-            Question::Is(term) => {
-                let p = Arg::Pred { term, not: false };
-                self.env.terms.truth(&self.st.decided, p).ok()
-            }
-            Question::More { of, than } => {
-                let (lo, hi) = self.env.terms.range_of(&self.st.decided, of);
-                match () {
-                    _ if lo > than => Some(true),
-                    _ if hi <= than => Some(false),
-                    _ => None,
-                }
-            }
-        }
+        self.env.terms.answer(&self.st.decided, q)
     }
 
     fn asks(&mut self, q: Question) -> bool {
@@ -142,7 +130,7 @@ impl<'k> World<'_, 'k> {
                 quiet,
             } => {
                 let blunt = *quiet && self.st.blunt;
-                self.start_for(*var, [*from, *to, *step], *end, written, blunt, pc)
+                return self.start_for(*var, [*from, *to, *step], *end, written, blunt, pc);
             }
             Code::ForTest { var, to, end } => return self.test_for(*var, *to, *end, pc),
             Code::ForNext { var, step, test } => self.next_for(*var, *step, *test, pc),
@@ -214,7 +202,7 @@ impl<'k> World<'_, 'k> {
             }
             Val::Opaque => Goes::Unknown,
             known => {
-                let p = known.arg().unwrap_or(Arg::Num(0));
+                let p = known.arg(Type::Pred).unwrap_or(Arg::Num(0));
                 match self.env.terms.truth(&self.st.decided, p) {
                     Ok(true) => Goes::Lanes(active),
                     Ok(false) => Goes::Lanes(0),
@@ -297,7 +285,7 @@ impl<'k> World<'_, 'k> {
     }
 
     /// How many loops are around.
-    fn depth(&self) -> u32 {
+    pub(super) fn depth(&self) -> u32 {
         let w = &self.st.warps[self.cur];
         let loops = w.frames.iter().filter(|f| {
             matches!(
@@ -327,36 +315,39 @@ impl<'k> World<'_, 'k> {
         written: &[RegId],
         blunt: bool,
         pc: u32,
-    ) -> bool {
+    ) -> Result<bool, Stop> {
         let vals = [from, to, step].map(|o| self.val(o));
         if vals.iter().all(|v| v.numbers().is_some()) {
             self.put(var, vals[0].clone());
             self.enter(end, Some(var), Rounds::Known, false);
-            return self.go(pc + 1);
+            return Ok(self.go(pc + 1));
         }
-        let args = [&vals[0], &vals[1], &vals[2]].map(|v| v.arg().filter(|_| !blunt));
+        let ty = self.env.kernel.ty(var);
+        let args = [&vals[0], &vals[1], &vals[2]].map(|v| v.arg(ty).filter(|_| !blunt));
         let [Some(f), Some(t), Some(s)] = args else {
             // Each lane counts for itself, and nobody knows how far.
             for &r in written.iter().chain([&var]) {
                 self.put(r, Val::Opaque);
             }
             self.enter(end, Some(var), Rounds::Once, true);
-            return self.go(pc + 2);
+            return Ok(self.go(pc + 2));
         };
-        let (count, off) = self.count(f, t, s);
-        let inside = self.st.warps[self.cur].inside();
-        let around = inside.round;
-        let n = match inside.loops.iter_mut().find(|l| l.0 == count) {
-            Some(l) => {
-                l.1 += 1;
-                l.1
-            }
-            None => {
-                inside.loops.push((count, 0));
-                0
-            }
+        self.counts_up(ty, t, s)?;
+        let Some((count, off)) = self.count(f, t, s) else {
+            return Err(self.undecided("how often its loop runs"));
         };
-        let of = self.env.terms.add(Node::Loop { count, around, n });
+        let (role, around) = {
+            let w = &mut self.st.warps[self.cur];
+            (w.role, w.inside().round)
+        };
+        let group = self.env.groups.of_loop(role, pc);
+        let n = self.st.warps[self.cur].inside().begin(count, group);
+        let of = self.env.terms.add(Node::Loop {
+            count,
+            around,
+            group,
+            n,
+        });
         let rounds = Rounds::Term {
             of,
             off,
@@ -367,15 +358,147 @@ impl<'k> World<'_, 'k> {
             },
         };
         self.enter(end, Some(var), rounds, false);
-        self.go(pc + 1)
+        Ok(self.go(pc + 1))
     }
 
-    /// Rounds from, to, by: a term and a constant.
-    pub(super) fn count(&self, from: Arg, to: Arg, step: Arg) -> (TermId, i64) {
-        match (from, to, step) {
-            (Arg::Num(f), Arg::Sym(t), Arg::Num(1)) => (t.term, t.off - f),
-            _ => (self.env.terms.add(Node::Rounds(from, to, step)), 0),
+    /// Refuses a step that may be zero or less; notes that a counter is taken not to wrap.
+    fn counts_up(&mut self, ty: Type, to: Arg, step: Arg) -> Result<(), Stop> {
+        let (terms, d) = (&self.env.terms, &self.st.decided);
+        if terms.range(d, step).lo <= 0 {
+            let text = format!(
+                "counts by {}, which may be 0: declare that it is at least 1",
+                self.name(step)
+            );
+            return Err(self.refuse(&rules::UNKNOWN, text));
         }
+        // The last value is below the end, and the one after it must still be a value.
+        let last = terms
+            .sum(to, step, 1)
+            .and_then(|s| terms.sum(s, Arg::Num(1), -1));
+        let fits = last.is_some_and(|l| matches!(terms.fit(d, l, ty), Fit::Exactly(_)));
+        if !fits && step != Arg::Num(1) {
+            let bits = 8 * ty.bytes() - usize::from(ty.is_signed());
+            let (to, step) = (self.name(to), self.name(step));
+            self.assume("A.overflow", format!("{to} + {step} <= 2^{bits}"));
+        }
+        Ok(())
+    }
+
+    /// Iterations from, to, by: a term and a constant.
+    pub(super) fn count(&self, from: Arg, to: Arg, step: Arg) -> Option<(TermId, i128)> {
+        let (terms, d) = (&self.env.terms, &self.st.decided);
+        let Arg::Num(by) = step else {
+            return Some((terms.add(Node::Iterations(from, to, step)), 0));
+        };
+        let length = terms.sum(to, from, -1)?;
+        let length = terms.sum(length, Arg::Num(by - 1), 1)?;
+        let count = terms.quotient(d, length, by)?;
+        // Parts of a sum that a loop of this warp has counted to their end are numbers.
+        let count = match count {
+            Arg::Sym(s) if matches!(terms.node(s.term), Node::Sum(_)) => {
+                terms.known(d, count, &|t| self.counted_as(t))
+            }
+            count => count,
+        };
+        Some(match count {
+            Arg::Sym(s) => (s.term, s.off),
+            Arg::Num(x) => (terms.zero(), x),
+            Arg::Pred { .. } => return None,
+        })
+    }
+
+    /// The iterations that a loop around the current warp, or one that it has left in this
+    /// iteration, has for a count; the count itself if there is none.
+    pub(super) fn counted_as(&self, t: TermId) -> TermId {
+        let terms = &self.env.terms;
+        let w = &self.st.warps[self.cur];
+        let counts = |of: TermId| matches!(terms.node(of), Node::Loop { count, .. } if count == t);
+        for (at, f) in w.frames.iter().enumerate().rev() {
+            let inside = match f {
+                Frame::Loop {
+                    rounds: Rounds::Term { of, inside, .. },
+                    ..
+                } => {
+                    if counts(*of) {
+                        return *of;
+                    }
+                    inside
+                }
+                Frame::Loop {
+                    rounds: Rounds::While { inside, .. },
+                    ..
+                } => {
+                    if let Some(found) = self.finished(inside, t) {
+                        return found;
+                    }
+                    return match terms.is_fixed(t) {
+                        true => self.while_instance(w, at, t),
+                        false => t,
+                    };
+                }
+                _ => continue,
+            };
+            if let Some(found) = self.finished(inside, t) {
+                return found;
+            }
+        }
+        self.finished(&w.root, t).unwrap_or(t)
+    }
+
+    /// The last loop over a count that is over in an iteration.
+    fn finished(&self, inside: &Inside, t: TermId) -> Option<TermId> {
+        let of = |l: &&LoopsRun| l.count == t;
+        let last = inside.loops.iter().rev().find(of)?;
+        Some(self.env.terms.add(Node::Loop {
+            count: t,
+            around: inside.round,
+            group: last.group,
+            n: last.n,
+        }))
+    }
+
+    /// The iterations that the innermost `while` around a warp has for a count, if it has one.
+    pub(super) fn counted_by_while(&self, w: &super::state::Warp, t: TermId) -> Option<TermId> {
+        let at = w.frames.iter().rposition(|f| {
+            matches!(
+                f,
+                Frame::Loop {
+                    rounds: Rounds::While { .. },
+                    ..
+                }
+            )
+        })?;
+        let fixed = self.env.terms.is_fixed(t);
+        fixed.then(|| self.while_instance(w, at, t))
+    }
+
+    /// The iterations that a `while` has for a count that it counts by itself.
+    pub(super) fn while_instance(&self, w: &super::state::Warp, at: usize, t: TermId) -> TermId {
+        let Frame::Loop { end, .. } = w.frames[at] else {
+            return t;
+        };
+        let around = w.frames[..at].iter().rev().find_map(|f| match f {
+            Frame::Loop {
+                rounds: Rounds::Term { inside, .. } | Rounds::While { inside, .. },
+                ..
+            } => Some(inside),
+            _ => None,
+        });
+        let around = around.unwrap_or(&w.root);
+        let program = &self.env.programs[w.role as usize];
+        let starts = |c: &Code<'_>| matches!(c, Code::While { end: e, .. } if *e == end);
+        let pc = program.code[..end as usize].iter().rposition(starts);
+        let group = self.env.groups.of_loop(w.role, pc.unwrap_or(0) as u32);
+        let before = around
+            .loops
+            .iter()
+            .find(|l| (l.count, l.group) == (t, group));
+        self.env.terms.add(Node::Loop {
+            count: t,
+            around: around.round,
+            group,
+            n: before.map_or(0, |l| l.n + 1),
+        })
     }
 
     fn test_for(&mut self, var: RegId, to: Operand, end: u32, pc: u32) -> Result<bool, Stop> {
@@ -405,7 +528,7 @@ impl<'k> World<'_, 'k> {
             Rounds::Term { of, off, round, .. } => {
                 let q = Question::More {
                     of,
-                    than: i64::from(round) - off,
+                    than: i128::from(round) - off,
                 };
                 match self.answer(q) {
                     None => Ok(self.asks(q)),
@@ -420,29 +543,55 @@ impl<'k> World<'_, 'k> {
                 }
             }
             Rounds::While { .. } | Rounds::Once => {
-                self.pop();
+                self.leave_once(end);
                 Ok(self.go(end))
             }
+        }
+    }
+
+    /// Leaves a loop that was run once in place of any number of times: what its body wrote may
+    /// still be what it was before.
+    fn leave_once(&mut self, end: u32) {
+        self.pop();
+        let program = &self.env.programs[self.st.warps[self.cur].role as usize];
+        let mut back = program.code[..end as usize].iter().rev();
+        let (written, var) = back
+            .find_map(|c| match c {
+                Code::For {
+                    end: e,
+                    written,
+                    var,
+                    ..
+                } if *e == end => Some((written, Some(*var))),
+                Code::While { end: e, written } if *e == end => Some((written, None)),
+                _ => None,
+            })
+            .map_or((&[][..], None), |(w, v)| (&w[..], v));
+        for &r in written.iter().chain(&var) {
+            self.put(r, Val::Opaque);
         }
     }
 
     /// Sets the counter of a round that a launch decides, and begins the round.
     fn set_counter(&mut self, var: RegId, of: TermId, round: u32, test: u32) {
         let program = &self.env.programs[self.st.warps[self.cur].role as usize];
-        let Code::For { from, step, .. } = program.code[test as usize - 1] else {
+        let Code::For { from, step, to, .. } = program.code[test as usize - 1] else {
             return;
         };
-        let val = match (self.val(from).arg(), self.val(step).arg()) {
-            (Some(Arg::Num(f)), Some(Arg::Num(s))) => {
-                let now = (f + i64::from(round) * s) as u64;
+        let ty = self.env.kernel.ty(var);
+        let args = [from, step, to].map(|o| self.val(o).arg(ty));
+        let val = match args {
+            [Some(Arg::Num(f)), Some(Arg::Num(s)), _] if self.env.exact[var.index()] => {
+                let now = super::value::bits(f + i128::from(round) * s, ty);
                 Val::Uni(self.env.fold.number(var, now))
             }
-            (Some(from), Some(step)) => {
+            [Some(from), Some(step), Some(to)] => {
                 let node = Node::Counter {
                     of,
                     round,
                     from,
                     step,
+                    to,
                 };
                 let term = self.env.terms.add(node);
                 Val::Sym(Sym { term, off: 0 })
@@ -478,6 +627,7 @@ impl<'k> World<'_, 'k> {
         if known {
             let (a, b) = (self.val(var.into()).numbers(), self.val(step).numbers());
             if let (Some(a), Some(b)) = (a, b) {
+                self.steps += 1;
                 let sum =
                     std::array::from_fn(|l| u64::from((a[l] as u32).wrapping_add(b[l] as u32)));
                 let val = Val::of(&sum, self.active());
@@ -508,7 +658,7 @@ impl<'k> World<'_, 'k> {
                 (*of, *round, inside.round)
             }
             _ => {
-                self.pop();
+                self.leave_once(end);
                 return end;
             }
         };

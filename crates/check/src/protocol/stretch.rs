@@ -173,7 +173,7 @@ impl World<'_, '_> {
                 w.index
             }) << 32
                 | u64::from(w.active),
-            u64::from(w.maybe()),
+            u64::from(w.maybe()) << 1 | u64::from(self.is_elected()),
         ];
         // Of registers that are written in some lanes the others stay.
         let partly = w.active != Mask::MAX;
@@ -181,14 +181,14 @@ impl World<'_, '_> {
         for &s in stretch.reads.iter().chain(written) {
             let held = self.held_at(s);
             match &held.val {
-                Val::Uni(x) => key.extend([u64::from(held.lanes), *x]),
+                Val::Uni(x) => key.extend([held.lanes, *x]),
                 Val::Lanes(x) => {
-                    key.push(1 << 32 | u64::from(held.lanes));
+                    key.push(1 << 40 | held.lanes);
                     key.extend(x.iter());
                 }
-                Val::Opaque => key.push(2 << 32),
+                Val::Opaque => key.push(2 << 40),
                 // It ends before the first of its steps that goes by a term.
-                Val::Sym(_) | Val::Pred { .. } => key.push(3 << 32),
+                Val::Sym(_) | Val::Pred { .. } => key.push(3 << 40),
             }
         }
         key

@@ -31,6 +31,8 @@ enum Lack {
     All(usize),
     /// Warps of the warpgroup that have yet to issue a product.
     Products,
+    /// Registers that other warps of the CTA have yet to give back.
+    Registers,
 }
 
 /// Where a warp stands to something that it brings at times.
@@ -185,6 +187,7 @@ impl World<'_, '_> {
                     false => Lack::Named(meeting),
                 }
             }
+            Status::Registers => Lack::Registers,
             _ => Lack::Products,
         }
     }
@@ -205,6 +208,10 @@ impl World<'_, '_> {
                 let there = matches!(v.status, Status::Meeting { meeting: m, .. } if m == meeting)
                     || cluster && v.at_cluster.is_some();
                 v.status != Status::Done && !there && (cluster || v.cta == self.st.warps[w].cta)
+            }
+            Lack::Registers => {
+                let (v, w) = (&self.st.warps[*v], &self.st.warps[w]);
+                v.cta == w.cta && v.status != Status::Registers
             }
             Lack::Products => {
                 let (v, w) = (&self.st.warps[*v], &self.st.warps[w]);
@@ -230,7 +237,7 @@ impl World<'_, '_> {
             Lack::Arrivals(_) => &rules::ARRIVALS,
             Lack::Named(_) => &rules::COUNT,
             Lack::All(meeting) if meeting == self.env.cluster_meeting() => &rules::AGREE,
-            Lack::All(_) | Lack::Products => &rules::CYCLE,
+            Lack::All(_) | Lack::Products | Lack::Registers => &rules::CYCLE,
         }
     }
 
@@ -321,7 +328,7 @@ impl World<'_, '_> {
                 }
                 _ => false,
             }),
-            Lack::All(_) | Lack::Products => false,
+            Lack::All(_) | Lack::Products | Lack::Registers => false,
         }
     }
 
@@ -370,6 +377,9 @@ impl World<'_, '_> {
             }
             Status::Products => {
                 "waits for a wgmma that not all warps of its warpgroup issue".to_owned()
+            }
+            Status::Registers => {
+                "waits for registers (setmaxnreg.inc) that no role gives back first".to_owned()
             }
             _ => "does not go on".to_owned(),
         }

@@ -2,21 +2,22 @@
 
 use super::bits::Bits;
 use super::know::Shared;
+use super::lanes::{ELECTED, LaneSet};
 use super::record::{Record, Who};
 use super::rules;
-use super::runs::{ANY_LANE, Run, Runs};
+use super::runs::{ANY_LANE, ELECTED_LANE, Run, Runs};
 use super::state::FIRST;
 use super::trace::{Step, What};
 use super::world::{Stop, World};
 use crate::refusal::{Rule, Side};
-use warpline_ir::{Loc, Mask};
+use warpline_ir::Loc;
 
 /// An access about to be made.
 #[derive(Clone)]
 pub(super) struct Touch {
     pub(super) who: Who,
     /// The lanes that make or issue it.
-    pub(super) lanes: Mask,
+    pub(super) lanes: LaneSet,
     pub(super) runs: Runs,
     pub(super) write: bool,
     pub(super) atomic: bool,
@@ -123,27 +124,23 @@ impl World<'_, '_> {
             let own = r.warp == me
                 && (r.who == Who::Lanes
                     || r.who == Who::Copy && self.st.warps[self.cur].apart.contains(&i));
-            // A lane knows of its own accesses, and all of them once they have met.
+            // A lane knows of its own accesses; a job that one lane issues, of that lane's; and a
+            // product, which the whole warp issues together, of those of the warp.
             let knows = |lane: u8, mine: u8| {
-                let lanes = if mine < ANY_LANE { 1 << mine } else { t.lanes };
                 let same = own
-                    && (lane == mine
-                        || lane < ANY_LANE && lanes >> lane & 1 == 1 && mine == ANY_LANE);
-                same || know.seen(lanes, i)
+                    && match t.who {
+                        Who::Product => true,
+                        _ if mine == ANY_LANE => lane != ANY_LANE && t.lanes == set_of(lane, 0),
+                        _ => lane == mine,
+                    };
+                same || know.seen(set_of(mine, t.lanes), i)
             };
             if let Some(x) = r.runs.overlap(&t.runs, |x, y| !knows(x.lane, y.lane)) {
                 found = Some((r.made, i, x.lo, self.unordered(r, t, i)));
                 continue;
             }
             if t.bulk && !r.bulk {
-                let unfenced = |_: &Run, y: &Run| {
-                    let lanes = if y.lane < ANY_LANE {
-                        1 << y.lane
-                    } else {
-                        t.lanes
-                    };
-                    !know.fenced(lanes, i)
-                };
+                let unfenced = |_: &Run, y: &Run| !know.fenced(set_of(y.lane, t.lanes), i);
                 if let Some(x) = r.runs.overlap(&t.runs, unfenced) {
                     let rule = if r.write {
                         &rules::PROXY_WRITE
@@ -236,6 +233,7 @@ impl World<'_, '_> {
     /// one: also where it is unknown whether this one takes place, as they must be all the same.
     fn supersede(&mut self, t: &Touch) {
         let me = self.cur as u32;
+        let know = &self.st.warps[self.cur].know;
         let mut gone = Vec::new();
         for (i, r) in self.around(t) {
             if t.atomic != r.atomic {
@@ -248,18 +246,24 @@ impl World<'_, '_> {
                 (false, false) => mine && !r.write,
             };
             if over && self.env.runs.meet(&r.runs, &t.runs) {
-                gone.push(i);
+                // A read, or an atomic, stands for those that its lanes know of: of others, for
+                // those of the same lane.
+                let known = t.write && !t.atomic || know.seen(t.lanes, i);
+                gone.push((i, known));
             }
         }
-        for i in gone {
+        for (i, known) in gone {
             let r = self.st.records.get_mut(i);
-            r.runs = self.env.runs.without(&r.runs, &t.runs);
+            r.runs = match known {
+                true => self.env.runs.without(&r.runs, &t.runs),
+                false => self.env.runs.without_own(&r.runs, &t.runs),
+            };
             r.live = !r.runs.is_empty();
         }
     }
 
     /// Notes something that has no bytes: a wait, an init, a reach into a CTA.
-    pub(super) fn note(&mut self, who: Who, lanes: Mask, cta: u32) -> u32 {
+    pub(super) fn note(&mut self, who: Who, lanes: LaneSet, cta: u32) -> u32 {
         let i = self.st.records.add(
             Record {
                 who,
@@ -298,7 +302,7 @@ impl World<'_, '_> {
     }
 
     /// What some lanes did since they last met.
-    fn apart(&self, lanes: Mask) -> impl Iterator<Item = u32> {
+    fn apart(&self, lanes: LaneSet) -> impl Iterator<Item = u32> {
         let apart = self.st.warps[self.cur].apart.iter().copied();
         apart.filter(move |&i| {
             let r = self.st.records.get(i);
@@ -307,7 +311,7 @@ impl World<'_, '_> {
     }
 
     /// Some lanes hand on what they know and what they did.
-    pub(super) fn tell(&self, lanes: Mask, to: &mut Shared) {
+    pub(super) fn tell(&self, lanes: LaneSet, to: &mut Shared) {
         for know in self.st.warps[self.cur].know.told(lanes) {
             to.join(know);
         }
@@ -315,7 +319,7 @@ impl World<'_, '_> {
     }
 
     /// As [`tell`](Self::tell), where the order does not carry the data of some records.
-    pub(super) fn tell_weakly(&self, lanes: Mask, to: &mut Shared, without: &Bits) {
+    pub(super) fn tell_weakly(&self, lanes: LaneSet, to: &mut Shared, without: &Bits) {
         for know in self.st.warps[self.cur].know.told(lanes) {
             to.join_weakly(know, without);
         }
@@ -330,6 +334,15 @@ impl World<'_, '_> {
     pub(super) fn trail(&mut self, what: What) {
         let (warp, loc): (u32, Loc) = (self.cur as u32, self.loc);
         self.st.trail.push(Step { warp, loc, what });
+    }
+}
+
+/// The lanes that a run is of; of no one in particular, it is of all who made the access.
+fn set_of(lane: u8, all: LaneSet) -> LaneSet {
+    match lane {
+        ANY_LANE => all,
+        ELECTED_LANE => ELECTED,
+        lane => 1 << lane,
     }
 }
 

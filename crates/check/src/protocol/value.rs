@@ -1,8 +1,9 @@
 //! What a register holds, as far as the protocol knows.
 
-use super::term::{Arg, Sym, TermId};
+use super::lanes::{ELECTED, LaneSet};
+use crate::symbolic::{Arg, Sym, TermId};
 use std::rc::Rc;
-use warpline_ir::{Mask, WARP};
+use warpline_ir::{Mask, Type, WARP};
 
 /// A value of a warp's register.
 #[derive(Clone, PartialEq, Debug)]
@@ -23,7 +24,7 @@ pub(super) enum Val {
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Held {
     pub(super) val: Val,
-    pub(super) lanes: Mask,
+    pub(super) lanes: LaneSet,
 }
 
 impl Default for Held {
@@ -38,16 +39,17 @@ impl Default for Held {
 
 impl Held {
     /// The value in some lanes.
-    pub(super) fn get(&self, lanes: Mask) -> Val {
-        if lanes & !self.lanes == 0 {
-            self.val.clone()
-        } else {
-            Val::Opaque
+    pub(super) fn get(&self, lanes: LaneSet) -> Val {
+        match &self.val {
+            // Which of the numbers the elected lane has is not known.
+            Val::Lanes(_) if lanes == ELECTED => Val::Opaque,
+            val if lanes & !self.lanes == 0 => val.clone(),
+            _ => Val::Opaque,
         }
     }
 
     /// Sets it in some lanes.
-    pub(super) fn set(&mut self, lanes: Mask, val: Val) {
+    pub(super) fn set(&mut self, lanes: LaneSet, val: Val) {
         let rest = self.lanes & !lanes;
         if rest == 0 || self.val == val {
             self.lanes |= lanes;
@@ -58,13 +60,15 @@ impl Held {
             return;
         }
         match (self.val.numbers(), val.numbers()) {
-            (Some(old), Some(new)) => {
+            (Some(old), Some(new)) if lanes != ELECTED => {
                 let mixed =
                     std::array::from_fn(|l| if lanes >> l & 1 == 1 { new[l] } else { old[l] });
-                self.val = Val::of(&mixed, lanes | rest);
-                self.lanes |= lanes;
+                // The elected lane has one of the two.
+                self.lanes = (self.lanes | lanes) & !ELECTED;
+                self.val = Val::of(&mixed, self.lanes as Mask);
             }
-            // Lanes that run apart rarely meet over a register: the others are unknown.
+            // Lanes that run apart rarely meet over a register: the others are unknown, and which
+            // of them is the elected one is never known.
             _ => {
                 self.val = val;
                 self.lanes = lanes;
@@ -93,10 +97,10 @@ impl Val {
         }
     }
 
-    /// As an operand of a term, if it is the same in every lane.
-    pub(super) fn arg(&self) -> Option<Arg> {
+    /// As an operand of a term, if it is the same in every lane. A number is read as a type.
+    pub(super) fn arg(&self, ty: Type) -> Option<Arg> {
         match *self {
-            Val::Uni(x) => Some(Arg::Num(x as i64)),
+            Val::Uni(x) => Some(Arg::Num(number(x, ty))),
             Val::Sym(s) => Some(Arg::Sym(s)),
             Val::Pred { term, not } => Some(Arg::Pred { term, not }),
             Val::Lanes(_) | Val::Opaque => None,
@@ -104,10 +108,31 @@ impl Val {
     }
 }
 
-impl From<Arg> for Val {
-    fn from(a: Arg) -> Self {
+/// The integer that bits are under a type.
+pub(super) fn number(bits: u64, ty: Type) -> i128 {
+    match ty {
+        Type::U8 => i128::from(bits as u8),
+        Type::I32 => i128::from(bits as u32 as i32),
+        Type::I64 => i128::from(bits as i64),
+        Type::U64 => i128::from(bits),
+        ty if ty.bytes() == 2 => i128::from(bits as u16),
+        _ => i128::from(bits as u32),
+    }
+}
+
+/// The bits of an integer under a type.
+pub(super) fn bits(x: i128, ty: Type) -> u64 {
+    match ty {
+        Type::Pred => u64::from(x != 0),
+        ty => x as u64 & (u64::MAX >> (64 - 8 * ty.bytes())),
+    }
+}
+
+impl Val {
+    /// A register of a type that holds an operand.
+    pub(super) fn from_arg(a: Arg, ty: Type) -> Self {
         match a {
-            Arg::Num(x) => Val::Uni(x as u64),
+            Arg::Num(x) => Val::Uni(bits(x, ty)),
             Arg::Sym(s) => Val::Sym(s),
             Arg::Pred { term, not } => Val::Pred { term, not },
         }

@@ -1,5 +1,6 @@
 //! One walk: the state of a cluster and the warp that runs now.
 
+use super::lanes::LaneSet;
 use super::record::{Record, Who};
 use super::state::{Env, FIRST, State};
 use super::trace::What;
@@ -21,11 +22,19 @@ pub(super) struct World<'e, 'k> {
     /// Why it stopped, where only a fault can be said.
     pub(super) stop: Option<Stop>,
     /// What an op that loads has found: nothing known, or a followed word.
-    pub(super) loaded: Option<super::value::Val>,
+    pub(super) loaded: Option<(super::value::Val, warpline_ir::Type)>,
+    /// The type that the op loads, if it loads one word.
+    pub(super) reading: Option<warpline_ir::Type>,
+    /// The op that a transfer function runs for, by its kind, and the type of its result.
+    pub(super) running: Option<(u32, warpline_ir::Type)>,
+    /// Does it decide what is run?
+    pub(super) decides: bool,
+    /// What must be decided before it can run.
+    pub(super) asked: Option<crate::symbolic::Question>,
     /// Did an address of the op follow from nothing known?
     pub(super) lost: bool,
     /// The bytes of a copy that a launch decides.
-    pub(super) length: Option<super::term::Sym>,
+    pub(super) length: Option<crate::symbolic::Sym>,
     /// Accesses of a stretch that is run for the first time.
     pub(super) kept: Option<Vec<(super::touch::Touch, Loc)>>,
     /// Registers that the warp needs only while it runs.
@@ -43,6 +52,10 @@ impl<'e, 'k> World<'e, 'k> {
             loc: Loc::default(),
             stop: None,
             loaded: None,
+            reading: None,
+            running: None,
+            decides: false,
+            asked: None,
             lost: false,
             length: None,
             kept: None,
@@ -206,13 +219,13 @@ impl<'e, 'k> World<'e, 'k> {
     }
 
     /// A record of an engine is known to some lanes.
-    pub(super) fn learn(&mut self, lanes: warpline_ir::Mask, records: &[u32]) {
-        let know = self.st.warps[self.cur].know.of(lanes);
-        records.iter().for_each(|&i| know.add(i));
+    pub(super) fn learn(&mut self, lanes: LaneSet, records: &[u32]) {
+        let know = &mut self.st.warps[self.cur].know;
+        know.learn(lanes, |know| records.iter().for_each(|&i| know.add(i)));
     }
 
     /// Notes that the warp reaches into another CTA.
-    pub(super) fn reach(&mut self, lanes: warpline_ir::Mask, cta: u32) -> Result<(), Stop> {
+    pub(super) fn reach(&mut self, lanes: LaneSet, cta: u32) -> Result<(), Stop> {
         let own = self.st.warps[self.cur].cta;
         if cta == own {
             return Ok(());
@@ -224,10 +237,13 @@ impl<'e, 'k> World<'e, 'k> {
             );
             return Err(self.refuse(&super::rules::START, text));
         }
-        // Its last reach into that CTA stands for those before.
+        // A reach into that CTA stands for those before that its lanes know of or made.
         let me = self.cur as u32;
         let own = self.st.records.made_in(cta, u32::MAX, me);
-        let list = own.filter(|(_, r)| r.who == Who::Reach);
+        let know = &self.st.warps[self.cur].know;
+        let list = own.filter(|(i, r)| {
+            r.who == Who::Reach && (r.lanes & !lanes == 0 || know.seen(lanes, *i))
+        });
         for i in list.map(|(i, _)| i).collect::<Vec<_>>() {
             self.st.records.get_mut(i).live = false;
         }

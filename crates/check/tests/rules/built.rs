@@ -29,6 +29,17 @@ pub(crate) fn breaches(kernel: &Kernel) -> Vec<Breach> {
         .collect()
 }
 
+/// Expects a kernel to be proved; tells what is said of it otherwise.
+#[track_caller]
+pub(crate) fn proved(kernel: &Kernel) {
+    let Err(refused) = check(kernel.clone(), &Target::SM_90A) else {
+        return;
+    };
+    let events = refused.refusals.iter().flat_map(|r| &r.trace);
+    let trace: Vec<String> = events.map(|e| format!("{}: {}", e.who, e.what)).collect();
+    panic!("{refused}\n{}", trace.join("\n"));
+}
+
 /// The codes of no breach.
 pub(crate) const NONE: [&str; 0] = [];
 

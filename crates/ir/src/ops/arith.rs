@@ -4,6 +4,7 @@
 //! printed with `.rn`, so that ptxas fuses nothing the author did not fuse.
 
 use super::{Exactness, Info, Instr};
+use crate::domain::Domain;
 use crate::lanes::{lanewise, map1};
 use crate::machine::{Asm, Effects, Exec, Machine, Step};
 use crate::types::Type;
@@ -51,6 +52,10 @@ impl Instr for Mov {
         copy(m, self.ty, self.dst, self.src);
         Ok(Step::Next)
     }
+    fn transfer<D: Domain>(&self, d: &mut D) {
+        let v = d.read(self.src, self.ty);
+        d.write(self.dst, v);
+    }
 }
 
 /// The width PTX moves a register of a type by: a `u8` lives in 16 bits.
@@ -79,17 +84,17 @@ lanewise! {
     Add "add": "sum; integers wrap, floats round to nearest even",
         ptx "add{.rn}.{u16,u32,s32,u64,s64,f32,f16,bf16,f16x2,bf16x2}",
         types [U16, U32, I32, U64, I64, F32, F16, Bf16, F16x2, Bf16x2],
-        (a: T, b: T) => Number::add;
+        (a: T, b: T) => Number::add, transfer add;
 
     Sub "sub": "difference; integers wrap, floats round to nearest even",
         ptx "sub{.rn}.{u16,u32,s32,u64,s64,f32,f16,bf16,f16x2,bf16x2}",
         types [U16, U32, I32, U64, I64, F32, F16, Bf16, F16x2, Bf16x2],
-        (a: T, b: T) => Number::sub;
+        (a: T, b: T) => Number::sub, transfer sub;
 
     Mul "mul": "product; of integers the low half, of floats rounded to nearest even",
         ptx "mul{.lo}{.rn}.{u16,u32,s32,u64,s64,f32,f16,bf16,f16x2,bf16x2}",
         types [U16, U32, I32, U64, I64, F32, F16, Bf16, F16x2, Bf16x2],
-        (a: T, b: T) => Number::mul;
+        (a: T, b: T) => Number::mul, transfer mul;
 
     MulHi "mul_hi": "the high half of the product of integers",
         ptx "mul.hi.{u32,s32,u64,s64}",
@@ -99,17 +104,17 @@ lanewise! {
     MulWide "mul_wide": "the whole product of 32-bit integers, in 64 bits",
         ptx "mul.wide.{u32,s32}",
         types [U32, I32],
-        (a: T, b: T) => Wide::mul_wide;
+        (a: T, b: T) => Wide::mul_wide, transfer mul_wide;
 
     Mad "mad": "a times b, the low half, plus c",
         ptx "mad.lo.{u32,s32,u64,s64}",
         types [U32, I32, U64, I64],
-        (a: T, b: T, c: T) => Number::mul_add;
+        (a: T, b: T, c: T) => Number::mul_add, transfer mad;
 
     MadWide "mad_wide": "the whole product of 32-bit integers plus a 64-bit c",
         ptx "mad.wide.{u32,s32}",
         types [U32, I32],
-        (a: T, b: T, c: wide) => Wide::mad_wide;
+        (a: T, b: T, c: wide) => Wide::mad_wide, transfer mad_wide;
 
     Fma "fma": "a times b plus c with one rounding, to nearest even",
         ptx "fma.rn.{f32,f16,bf16,f16x2,bf16x2}",
@@ -119,12 +124,12 @@ lanewise! {
     Div "div": "quotient; of integers cut towards zero and all ones where b is zero, of floats rounded to nearest even",
         ptx "div{.rn}.{u32,s32,u64,s64,f32}",
         types [U32, I32, U64, I64, F32],
-        (a: T, b: T) => Divide::div;
+        (a: T, b: T) => Divide::div, transfer div;
 
     Rem "rem": "remainder with the sign of a; all ones where b is zero",
         ptx "rem.{u32,s32,u64,s64}",
         types [U32, I32, U64, I64],
-        (a: T, b: T) => Integer::rem;
+        (a: T, b: T) => Integer::rem, transfer rem;
 
     Neg "neg": "the number with its sign turned; the least integer stays as it is",
         ptx "neg.{s32,s64,f32,f16,bf16,f16x2,bf16x2}",
@@ -139,12 +144,12 @@ lanewise! {
     Min "min": "the lesser; of a NaN and a number the number; −0 is less than +0",
         ptx "min.{u16,u32,s32,u64,s64,f32,f16,bf16,f16x2,bf16x2}",
         types [U16, U32, I32, U64, I64, F32, F16, Bf16, F16x2, Bf16x2],
-        (a: T, b: T) => Number::min;
+        (a: T, b: T) => Number::min, transfer min;
 
     Max "max": "the greater; of a NaN and a number the number; −0 is less than +0",
         ptx "max.{u16,u32,s32,u64,s64,f32,f16,bf16,f16x2,bf16x2}",
         types [U16, U32, I32, U64, I64, F32, F16, Bf16, F16x2, Bf16x2],
-        (a: T, b: T) => Number::max;
+        (a: T, b: T) => Number::max, transfer max;
 }
 
 #[cfg(test)]

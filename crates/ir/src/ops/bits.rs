@@ -10,7 +10,7 @@ lanewise! {
     And "and": "bits set in both operands",
         ptx "and.{b16,b32,b64}",
         types [U16, U32, I32, U64, I64],
-        (a: T, b: T) => Integer::and;
+        (a: T, b: T) => Integer::and, transfer and;
 
     Or "or": "bits set in either operand",
         ptx "or.{b16,b32,b64}",
@@ -30,12 +30,12 @@ lanewise! {
     Shl "shl": "a shifted left by b bits; nothing is left of a shift by the width or more",
         ptx "shl.{b16,b32,b64}",
         types [U16, U32, I32, U64, I64],
-        (a: T, b: u32) => Integer::shl;
+        (a: T, b: u32) => Integer::shl, transfer shl;
 
     Shr "shr": "a shifted right by b bits, filled with the sign of its type; a shift by the width or more leaves only the fill",
         ptx "shr.{u16,u32,s32,u64,s64}",
         types [U16, U32, I32, U64, I64],
-        (a: T, b: u32) => Integer::shr;
+        (a: T, b: u32) => Integer::shr, transfer shr;
 
     Popc "popc": "how many bits are set, as a u32",
         ptx "popc.{b32,b64}",

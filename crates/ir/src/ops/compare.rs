@@ -2,6 +2,7 @@
 
 use super::arith::register_bits;
 use super::{Exactness, Info, Instr};
+use crate::domain::Domain;
 use crate::lanes::{Narrow, lane_types, test2, value};
 use crate::machine::{Asm, Effects, Exec, Machine, Step, WARP};
 use crate::types::Type;
@@ -134,6 +135,14 @@ impl Instr for Setp {
         });
         Ok(Step::Next)
     }
+    fn transfer<D: Domain>(&self, d: &mut D) {
+        let (a, b) = (d.read(self.a, self.ty), d.read(self.b, self.ty));
+        let holds = match self.ty.is_int() {
+            true => d.compare(self.cmp, self.ty, a, b),
+            false => d.function(&[a, b]),
+        };
+        d.write(self.dst, holds);
+    }
     fn legal(&self, _: &crate::target::Target) -> Result<(), String> {
         use Type::{Bf16, F16, F32, I32, I64, U8, U16, U32, U64};
         super::only(
@@ -211,6 +220,12 @@ impl Instr for Select {
         }
         Ok(Step::Next)
     }
+    fn transfer<D: Domain>(&self, d: &mut D) {
+        let cond = d.read(self.cond, Type::Pred);
+        let (a, b) = (d.read(self.a, self.ty), d.read(self.b, self.ty));
+        let v = d.select(cond, a, b);
+        d.write(self.dst, v);
+    }
     fn legal(&self, _: &crate::target::Target) -> Result<(), String> {
         match self.ty {
             Type::Pred => Err("select takes any type but pred".into()),
@@ -233,7 +248,7 @@ pub(crate) fn predicate(a: &mut dyn Asm, o: Operand) -> String {
 
 /// Declares an op on predicates.
 macro_rules! predicates {
-    ($($name:ident $text:literal: $doc:literal, ptx $ptx:literal, |$($arg:ident),*| $meaning:expr;)*) => {$(
+    ($($name:ident $text:literal: $doc:literal, ptx $ptx:literal, |$($arg:ident),*| $meaning:expr, transfer $transfer:ident;)*) => {$(
         #[doc = concat!("`", $ptx, "`: ", $doc, ".")]
         #[derive(Clone, PartialEq, Debug)]
         pub struct $name {
@@ -268,14 +283,19 @@ macro_rules! predicates {
                 m.set_pred(self.dst, $meaning);
                 Ok(Step::Next)
             }
+            fn transfer<D: Domain>(&self, d: &mut D) {
+                $(let $arg = d.read(self.$arg, Type::Pred);)*
+                let v = d.$transfer($($arg),*);
+                d.write(self.dst, v);
+            }
         }
     )*};
 }
 
 predicates! {
-    PredAnd "pred_and": "both predicates", ptx "and.pred", |a, b| a & b;
-    PredOr "pred_or": "either predicate", ptx "or.pred", |a, b| a | b;
-    PredNot "pred_not": "the opposite of a predicate", ptx "not.pred", |a| !a;
+    PredAnd "pred_and": "both predicates", ptx "and.pred", |a, b| a & b, transfer both;
+    PredOr "pred_or": "either predicate", ptx "or.pred", |a, b| a | b, transfer either;
+    PredNot "pred_not": "the opposite of a predicate", ptx "not.pred", |a| !a, transfer not;
 }
 
 #[cfg(test)]

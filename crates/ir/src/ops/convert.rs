@@ -6,6 +6,7 @@ pub use pair::{Pack, Unpack};
 
 use super::arith::{copy, register_bits};
 use super::{Exactness, Info, Instr};
+use crate::domain::Domain;
 use crate::lanes::{FloatBits, Narrow, lane_types, map1};
 use crate::machine::{Asm, Effects, Exec, Machine, Step};
 use crate::target::Target;
@@ -118,6 +119,14 @@ impl Instr for Cvt {
         }
         Ok(Step::Next)
     }
+    fn transfer<D: Domain>(&self, d: &mut D) {
+        let v = d.read(self.src, self.from);
+        let v = match self.from.is_int() && self.to.is_int() {
+            true => d.convert(self.from, self.to, v),
+            false => d.function(&[v]),
+        };
+        d.write(self.dst, v);
+    }
     fn legal(&self, _: &Target) -> Result<(), String> {
         use Type::{E4m3x2, E5m2x2, F16x2, F32, Pred};
         let narrow = |t| matches!(t, Type::F16 | Type::Bf16 | Type::Tf32);
@@ -172,6 +181,14 @@ impl Instr for Bitcast {
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
         copy(m, self.from, self.dst, self.src);
         Ok(Step::Next)
+    }
+    fn transfer<D: Domain>(&self, d: &mut D) {
+        let v = d.read(self.src, self.from);
+        let v = match self.from.is_int() && self.to.is_int() {
+            true => d.convert(self.from, self.to, v),
+            false => d.function(&[v]),
+        };
+        d.write(self.dst, v);
     }
     fn legal(&self, _: &Target) -> Result<(), String> {
         let (from, to) = (self.from, self.to);

@@ -2,12 +2,17 @@
 //!
 //! An op is one struct. Beside it, in the same file: its PTX spelling
 //! ([`Instr::asm`]), its meaning on the CPU ([`Instr::exec`]) with the
-//! exactness it promises, what it touches ([`Instr::effects`]) and where it is
-//! legal ([`Instr::legal`]). To add an instruction is to add a struct to a
+//! exactness it promises, its meaning for the checker ([`Instr::transfer`]),
+//! what it touches ([`Instr::effects`]) and where it is legal
+//! ([`Instr::legal`]). To add an instruction is to add a struct to a
 //! group's file and its name to the list below.
 
-use crate::machine::{Asm, Effects, Exec, Machine};
+use crate::domain::Domain;
+use crate::machine::{Asm, Effects, Exec, Machine, Touch};
+use crate::sync::Sync;
 use crate::target::Target;
+use crate::types::Type;
+use crate::value::{Operand, RegId};
 use std::fmt;
 
 pub mod arith;
@@ -82,6 +87,20 @@ pub trait Instr: Clone {
     /// Its meaning for the active lanes of a warp.
     fn exec<M: Machine>(&self, m: &mut M) -> Exec;
 
+    /// Its meaning where operands are only partly known: the transfer function of the op.
+    ///
+    /// The default is that nothing is known of its results. Whatever an op
+    /// declares here must hold for everything [`exec`](Instr::exec) does; the
+    /// checker's tests try it on random and boundary operands.
+    fn transfer<D: Domain>(&self, d: &mut D) {
+        let mut results = Results::default();
+        self.effects(&mut results);
+        for r in results.0 {
+            let v = d.unknown();
+            d.write(r, v);
+        }
+    }
+
     /// Why a target cannot run it, as a sentence.
     fn legal(&self, _target: &Target) -> Result<(), String> {
         Ok(())
@@ -99,6 +118,20 @@ pub trait Instr: Clone {
     fn uniform(&self, operands: Uniform) -> Uniform {
         operands
     }
+}
+
+/// The registers that an op writes.
+#[derive(Default)]
+struct Results(Vec<RegId>);
+
+impl Effects for Results {
+    fn def(&mut self, r: RegId) {
+        self.0.push(r);
+    }
+    fn arg(&mut self, _: Operand, _: Type) {}
+    fn touch(&mut self, _: &Touch) {}
+    fn sync(&mut self, _: &Sync) {}
+    fn whole_warp(&mut self) {}
 }
 
 /// Threads that agree on a value, from few to many.
@@ -143,6 +176,8 @@ macro_rules! ops {
             /// See [`Instr::exec`].
             #[inline]
             pub fn exec<M: Machine>(&self, m: &mut M) -> Exec { match self { $($(Op::$name(o) => o.exec(m),)*)* } }
+            /// See [`Instr::transfer`].
+            pub fn transfer<D: Domain>(&self, d: &mut D) { match self { $($(Op::$name(o) => o.transfer(d),)*)* } }
             /// See [`Instr::legal`].
             pub fn legal(&self, t: &Target) -> Result<(), String> { match self { $($(Op::$name(o) => o.legal(t),)*)* } }
             /// See [`Instr::ptx_version`].

@@ -1,6 +1,7 @@
 //! What the machine and the launch tell a thread.
 
 use super::{Exactness, Info, Instr, Uniform};
+use crate::domain::Domain;
 use crate::lanes::no_such_type;
 use crate::machine::{
     Asm, Axis, Effects, Exec, Fault, FaultKind, Machine, Mask, Special, Step, WARP,
@@ -91,6 +92,10 @@ impl Instr for ReadSpecial {
             _ => a.emit(format!("mov.u32 {d}, {register}")),
         }
     }
+    fn transfer<D: Domain>(&self, d: &mut D) {
+        let v = d.special(self.which);
+        d.write(self.dst, v);
+    }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
         if self.which == Special::WarpId && m.active() != Mask::MAX {
             return Err(Fault::new(
@@ -143,6 +148,10 @@ impl Instr for ReadParam {
             self.ty.bits()
         };
         a.emit(format!("ld.param.{suffix} {d}, [{name}]"));
+    }
+    fn transfer<D: Domain>(&self, d: &mut D) {
+        let v = d.param(self.param, self.ty);
+        d.write(self.dst, v);
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
         let bits = m.param(self.param);

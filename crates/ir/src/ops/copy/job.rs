@@ -66,6 +66,13 @@ impl CopyJob {
         });
     }
 
+    /// The bytes that each lane will write: the lane, where, and how many.
+    pub fn each_write(&self, each: &mut dyn FnMut(usize, SharedAt, u32)) {
+        for c in &self.copies {
+            each(c.lane, c.to, self.bytes);
+        }
+    }
+
     /// The bytes that a piece will write.
     pub fn piece_writes(&self, piece: u32, each: &mut dyn FnMut(Span)) {
         let copies = self.piece(piece).iter();

@@ -1,6 +1,7 @@
 //! Reading a register of another lane.
 
 use super::{converged, diverged};
+use crate::domain::Domain;
 use crate::lanes::{lanes_of, mask_of};
 use crate::machine::{Asm, Effects, Exec, Lane, Lanes, Machine, Step};
 use crate::ops::compare::predicate;
@@ -142,6 +143,20 @@ impl Instr for Shuffle {
                 a.emit(format!("cvt.u16.u32 {d}, {t}"));
             }
         }
+    }
+    fn transfer<D: Domain>(&self, d: &mut D) {
+        let whole = self.clamp == 31 && self.mask == Operand::Imm(0xffff_ffff);
+        let v = match self.mode == ShuffleMode::Idx && whole {
+            true => {
+                let lane = d.read(self.lane, Type::U32);
+                d.broadcast(self.src, self.ty, lane)
+            }
+            false => {
+                let v = d.read(self.src, self.ty);
+                d.exchange(v)
+            }
+        };
+        d.write(self.dst, v);
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
         let masks = converged(m, self.mask)?;

@@ -1,6 +1,7 @@
 //! Questions to all lanes about a predicate.
 
 use super::{converged, told};
+use crate::domain::Domain;
 use crate::lanes::mask_of;
 use crate::machine::{Asm, Effects, Exec, Machine, Step};
 use crate::ops::compare::predicate;
@@ -68,6 +69,11 @@ impl Instr for Vote {
             "vote.sync.{}.pred {d}, {p}, {mask}",
             self.mode.name()
         ));
+    }
+    fn transfer<D: Domain>(&self, d: &mut D) {
+        let p = d.read(self.src, Type::Pred);
+        let v = d.vote(self.mode, p);
+        d.write(self.dst, v);
     }
     fn exec<M: Machine>(&self, m: &mut M) -> Exec {
         let masks = converged(m, self.mask)?;

@@ -1,0 +1,360 @@
+//! The integers that a term may be.
+
+use super::decide::Decided;
+use super::term::{Arg, Node, TermId, Terms};
+use warpline_ir::Type;
+
+/// An interval of integers, all of which leave one residue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Range {
+    pub(crate) lo: i128,
+    pub(crate) hi: i128,
+    /// All are `residue` modulo this; 1 says nothing.
+    pub(crate) modulus: i128,
+    pub(crate) residue: i128,
+}
+
+/// Far beyond every type; sums of a few such bounds still fit.
+const FAR: i128 = 1 << 120;
+
+/// More iterations than are told apart by how many are left at most.
+const MANY: i128 = 1 << 12;
+
+impl Range {
+    /// Nothing is known.
+    pub(crate) const ANY: Range = Range::new(-FAR, FAR);
+
+    pub(crate) const fn new(lo: i128, hi: i128) -> Self {
+        Self {
+            lo,
+            hi,
+            modulus: 1,
+            residue: 0,
+        }
+    }
+
+    pub(crate) const fn one(x: i128) -> Self {
+        Self::new(x, x)
+    }
+
+    /// The multiples of a number among them.
+    pub(crate) fn multiples_of(self, modulus: i128) -> Self {
+        Self {
+            modulus: modulus.max(1),
+            residue: 0,
+            ..self
+        }
+        .tight()
+    }
+
+    /// The only integer, if there is only one.
+    pub(crate) fn single(&self) -> Option<i128> {
+        (self.lo == self.hi).then_some(self.lo)
+    }
+
+    pub(crate) fn has(&self, x: i128) -> bool {
+        self.lo <= x && x <= self.hi && (x - self.residue).rem_euclid(self.modulus) == 0
+    }
+
+    /// Are all of them among others, as intervals?
+    pub(crate) fn is_within(&self, other: &Range) -> bool {
+        other.lo <= self.lo && self.hi <= other.hi
+    }
+
+    /// Its bounds are members.
+    fn tight(self) -> Self {
+        if self.modulus <= 1 {
+            return self;
+        }
+        let up = (self.residue - self.lo).rem_euclid(self.modulus);
+        let down = (self.hi - self.residue).rem_euclid(self.modulus);
+        Self {
+            lo: self.lo + up,
+            hi: self.hi - down,
+            ..self
+        }
+    }
+
+    /// Those that are in both. Empty ranges stay as they come: nothing is asked of them.
+    pub(crate) fn and(self, other: Range) -> Self {
+        let (modulus, residue) = match (self.modulus, other.modulus) {
+            (_, 1) => (self.modulus, self.residue),
+            (1, _) => (other.modulus, other.residue),
+            (a, b) if a % b == 0 => (a, self.residue),
+            (a, b) if b % a == 0 => (b, other.residue),
+            // One of the two is enough to be right.
+            (a, _) => (a, self.residue),
+        };
+        Self {
+            lo: self.lo.max(other.lo),
+            hi: self.hi.min(other.hi),
+            modulus,
+            residue,
+        }
+        .tight()
+    }
+
+    pub(crate) fn plus(self, x: i128) -> Self {
+        Self {
+            lo: clamp(self.lo.saturating_add(x)),
+            hi: clamp(self.hi.saturating_add(x)),
+            modulus: self.modulus,
+            residue: (self.residue + x).rem_euclid(self.modulus),
+        }
+    }
+
+    pub(super) fn add(self, other: Range) -> Self {
+        let modulus = gcd(self.modulus_or_zero(), other.modulus_or_zero());
+        Self {
+            lo: clamp(self.lo.saturating_add(other.lo)),
+            hi: clamp(self.hi.saturating_add(other.hi)),
+            ..residues(modulus, self.residue_or_value() + other.residue_or_value())
+        }
+    }
+
+    pub(super) fn times(self, k: i128) -> Self {
+        let ends = [self.lo.saturating_mul(k), self.hi.saturating_mul(k)];
+        let modulus = self.modulus_or_zero().saturating_mul(k.abs());
+        let modulus = if modulus == i128::MAX { 1 } else { modulus };
+        Self {
+            lo: clamp(ends[0].min(ends[1])),
+            hi: clamp(ends[0].max(ends[1])),
+            ..residues(modulus, self.residue_or_value().saturating_mul(k))
+        }
+    }
+
+    fn product(self, other: Range) -> Self {
+        if let Some(k) = self.single() {
+            return other.times(k);
+        }
+        if let Some(k) = other.single() {
+            return self.times(k);
+        }
+        let all = [self.lo, self.hi].map(|a| [other.lo, other.hi].map(|b| a.saturating_mul(b)));
+        let all = [all[0][0], all[0][1], all[1][0], all[1][1]];
+        let lo = clamp(all.iter().copied().min().unwrap_or(-FAR));
+        let hi = clamp(all.iter().copied().max().unwrap_or(FAR));
+        // Multiples of a and multiples of b give multiples of both.
+        let multiple = |r: &Range| match r.residue {
+            0 => r.modulus,
+            residue => gcd(r.modulus, residue),
+        };
+        let modulus = multiple(&self).saturating_mul(multiple(&other));
+        let modulus = if modulus > 1 << 62 { 1 } else { modulus };
+        Self {
+            lo,
+            hi,
+            modulus,
+            residue: 0,
+        }
+    }
+
+    fn divided(self, k: i128) -> Self {
+        let exact = self.modulus % k == 0 && self.residue % k == 0;
+        let (modulus, residue) = match exact {
+            true => (self.modulus / k, self.residue / k),
+            false => (1, 0),
+        };
+        let modulus = modulus.max(1);
+        Self {
+            lo: self.lo.div_euclid(k),
+            hi: self.hi.div_euclid(k),
+            modulus,
+            residue: residue.rem_euclid(modulus),
+        }
+    }
+
+    fn remainder(self, k: i128) -> Self {
+        if self.lo.div_euclid(k) == self.hi.div_euclid(k) {
+            return self.plus(-self.lo.div_euclid(k) * k);
+        }
+        let all = Range::new(0, k - 1);
+        match self.modulus {
+            1 => all,
+            m if m % k == 0 => Range::one(self.residue.rem_euclid(k)),
+            m if k % m == 0 => Range {
+                modulus: m,
+                residue: self.residue,
+                ..all
+            }
+            .tight(),
+            _ => all,
+        }
+    }
+
+    /// 0 for a single number, which leaves one residue modulo everything.
+    fn modulus_or_zero(&self) -> i128 {
+        match self.single() {
+            Some(_) => 0,
+            None => self.modulus,
+        }
+    }
+
+    fn residue_or_value(&self) -> i128 {
+        self.single().unwrap_or(self.residue)
+    }
+}
+
+fn residues(modulus: i128, residue: i128) -> Range {
+    let modulus = modulus.max(1);
+    Range {
+        lo: 0,
+        hi: 0,
+        modulus,
+        residue: residue.rem_euclid(modulus),
+    }
+}
+
+fn clamp(x: i128) -> i128 {
+    x.clamp(-FAR, FAR)
+}
+
+pub(super) fn gcd(a: i128, b: i128) -> i128 {
+    let (mut x, mut y) = (a.abs(), b.abs());
+    while y != 0 {
+        (x, y) = (y, x % y);
+    }
+    x
+}
+
+/// The integers of a type; of types that are no integers, their bits.
+pub(crate) fn type_range(ty: Type) -> Range {
+    let bits = match ty {
+        Type::Pred => 1,
+        ty => 8 * ty.bytes() as u32,
+    };
+    match ty.is_signed() {
+        true => Range::new(-(1 << (bits - 1)), (1 << (bits - 1)) - 1),
+        false => Range::new(0, (1 << bits) - 1),
+    }
+}
+
+impl Terms {
+    /// The integers an operand may be.
+    pub(crate) fn range(&self, d: &Decided, a: Arg) -> Range {
+        match a {
+            Arg::Num(x) => Range::one(x),
+            Arg::Pred { .. } => Range::new(0, 1),
+            Arg::Sym(s) => self.range_of(d, s.term).plus(s.off),
+        }
+    }
+
+    /// The integers a term may be.
+    pub(crate) fn range_of(&self, d: &Decided, t: TermId) -> Range {
+        let structure = match self.node(t) {
+            Node::Sum(list) => {
+                let parts = list.iter().fold(Range::one(0), |sum, &(t, k)| {
+                    sum.add(self.range_of(d, t).times(k))
+                });
+                let whole = parts.and(self.range_by_quotients(d, &list));
+                match self.primitive(&list) {
+                    Some((t, k)) => whole.and(self.range_of(d, t).times(k)),
+                    None => whole,
+                }
+            }
+            Node::Product(list) => list.iter().fold(Range::one(1), |product, &t| {
+                product.product(self.range_of(d, t))
+            }),
+            Node::Div(s, k) => self.range(d, Arg::Sym(s)).divided(k),
+            Node::Rem(s, k) => self.range(d, Arg::Sym(s)).remainder(k),
+            Node::Quotient(a, b) => {
+                let (a, b) = (self.range(d, a), self.range(d, b));
+                match a.lo >= 0 && b.lo > 0 {
+                    true => Range::new(a.lo / b.hi, a.hi / b.lo),
+                    false => Range::ANY,
+                }
+            }
+            Node::Remainder(a, b) => {
+                let (a, b) = (self.range(d, a), self.range(d, b));
+                match a.lo >= 0 && b.lo > 0 {
+                    true => Range::new(0, a.hi.min(b.hi - 1)),
+                    false => Range::ANY,
+                }
+            }
+            Node::Iterations(from, to, _) => match self.less(d, from, to) {
+                Some(true) => Range::new(1, i128::from(u32::MAX)),
+                Some(false) => Range::one(0),
+                None => Range::ANY,
+            },
+            Node::Loop { count, .. } => {
+                // A loop may be taken to have more iterations than its count can be: then states
+                // do not differ by how far the greatest count is away.
+                let range = self.range_of(d, count);
+                match range.hi.saturating_sub(range.lo) > MANY {
+                    true => Range { hi: FAR, ..range },
+                    false => range,
+                }
+            }
+            Node::Counter {
+                round,
+                from,
+                step,
+                to,
+                ..
+            } => {
+                let (from, step) = (self.range(d, from), self.range(d, step));
+                let now = from.add(step.times(i128::from(round)));
+                // An iteration begins below the end.
+                let last = self.range(d, to).hi - 1;
+                now.and(Range::new(-FAR, last.max(now.lo)))
+            }
+            _ => Range::ANY,
+        };
+        let mut range = structure.and(self.own(t));
+        if let Some(decided) = d.ranges.get(&t) {
+            range = range.and(*decided);
+        }
+        range
+    }
+
+    /// What a term leaves modulo a number, if that is known.
+    pub(crate) fn residue(&self, d: &Decided, t: TermId, modulus: i128) -> Option<i128> {
+        let range = self.range_of(d, t);
+        if let Some(x) = range.single() {
+            return Some(x.rem_euclid(modulus));
+        }
+        if range.modulus % modulus == 0 {
+            return Some(range.residue.rem_euclid(modulus));
+        }
+        match self.node(t) {
+            Node::Sum(list) => list.iter().try_fold(0i128, |sum, &(t, k)| {
+                let r = self.residue(d, t, modulus)?;
+                Some((sum + r * k.rem_euclid(modulus)).rem_euclid(modulus))
+            }),
+            Node::Product(list) => list.iter().try_fold(1i128, |product, &t| {
+                let r = self.residue(d, t, modulus)?;
+                Some((product * r).rem_euclid(modulus))
+            }),
+            Node::Rem(s, k) if k % modulus == 0 => {
+                let r = self.residue(d, s.term, modulus)?;
+                Some((r + s.off).rem_euclid(modulus))
+            }
+            Node::Loop { count, .. } => self.residue(d, count, modulus),
+            _ => None,
+        }
+    }
+
+    /// A term of which the residue must be decided before that of `t` is known.
+    pub(crate) fn undecided_residue(
+        &self,
+        d: &Decided,
+        t: TermId,
+        modulus: i128,
+    ) -> Option<TermId> {
+        if self.residue(d, t, modulus).is_some() {
+            return None;
+        }
+        let mut parts: Vec<TermId> = Vec::new();
+        match self.node(t) {
+            Node::Sum(list) => parts.extend(list.iter().map(|e| e.0)),
+            Node::Product(list) => parts.extend(list.iter()),
+            Node::Rem(s, k) if k % modulus == 0 => parts.push(s.term),
+            Node::Loop { count, .. } => parts.push(count),
+            _ => return Some(t),
+        }
+        let mut open = parts
+            .iter()
+            .filter_map(|&t| self.undecided_residue(d, t, modulus));
+        open.next()
+    }
+}
