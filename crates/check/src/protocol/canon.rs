@@ -616,6 +616,8 @@ impl Names<'_> {
             Node::Wrap(s, ty) => self.scaled(20, s, ty as i128, &mut key),
             Node::Quotient(a, b) => self.pair(21, &a, &b, &mut key),
             Node::Remainder(a, b) => self.pair(22, &a, &b, &mut key),
+            Node::Least(a, b) => self.pair(25, &a, &b, &mut key),
+            Node::Greatest(a, b) => self.pair(26, &a, &b, &mut key),
             Node::Global(a, ty) => {
                 let n = self.arg(&a);
                 [23, n, ty as u64].into_iter().for_each(|x| key.add(x));

@@ -70,6 +70,9 @@ impl World<'_, '_> {
                 ty,
             );
         }
+        if below && !terms.is_linear(s.term) {
+            return Val::from_arg(terms.wrap(&self.st.decided, result, ty), ty);
+        }
         // A difference below zero is a very large number: both cases are followed.
         if below && !ty.is_signed() {
             match self.compared(Cmp::Lt, result, Arg::Num(0)) {
@@ -87,15 +90,12 @@ impl World<'_, '_> {
                 _ => {}
             }
         }
-        if terms.is_fixed(s.term) {
-            self.assume_fits(s, ty);
-            return Val::Sym(s);
+        let linear = self.decides && terms.is_linear(s.term);
+        if !linear && !self.exactly || !terms.is_counted(s.term) {
+            return Val::from_arg(terms.wrap(&self.st.decided, result, ty), ty);
         }
-        let most = Arg::Num(type_range(ty).hi);
-        match self.compared(Cmp::Gt, result, most) {
-            Err(Arg::Pred { term, .. }) if self.decides => self.question(Question::Is(term)),
-            _ => Val::from_arg(self.env.terms.wrap(&self.st.decided, result, ty), ty),
-        }
+        self.assume_fits(s, ty);
+        Val::Sym(s)
     }
 
     /// Two operands, if both are the same in all lanes; a number is read as a type.
@@ -104,8 +104,20 @@ impl World<'_, '_> {
     }
 
     fn lesser(&mut self, ty: Type, a: Arg, b: Arg, least: bool) -> Val {
+        let terms = &self.env.terms;
+        let linear = |a: Arg| match a {
+            Arg::Sym(s) => terms.is_linear(s.term),
+            _ => true,
+        };
         match self.compared(Cmp::Lt, a, b) {
             Ok(less) => Val::from_arg(if less == least { a } else { b }, ty),
+            Err(_) if !linear(a) || !linear(b) => {
+                let term = terms.add(match least {
+                    true => Node::Least(a, b),
+                    false => Node::Greatest(a, b),
+                });
+                Val::Sym(Sym { term, off: 0 })
+            }
             Err(Arg::Pred { term, .. }) => self.question(Question::Is(term)),
             Err(_) => Val::Opaque,
         }

@@ -292,8 +292,12 @@ impl World<'_, '_> {
         let ty = a.defs.first().map(|&r| self.env.kernel.ty(r));
         self.running = ty.map(|ty| (a.kind, ty));
         self.decides = a.defs.iter().any(|r| self.env.control[r.index()]);
+        self.exactly = a.defs.iter().any(|r| self.env.exact[r.index()]);
+        let mut read = a.args.iter().filter_map(|o| o.as_reg());
+        self.counts = read.any(|r| self.env.moved[r.index()]);
         self.asked = None;
         a.op.transfer(self);
+        self.counts = true;
         Ok(match self.asked.take() {
             Some(q) => Ran::Asks(q),
             None => Ran::Next,

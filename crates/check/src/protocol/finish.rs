@@ -167,6 +167,8 @@ impl World<'_, '_> {
             Node::Rem(s, k) => format!("{} % {k}", sym(s)),
             Node::Quotient(a, b) => format!("{} / {}", self.name(a), self.name(b)),
             Node::Remainder(a, b) => format!("{} % {}", self.name(a), self.name(b)),
+            Node::Least(a, b) => format!("min({}, {})", self.name(a), self.name(b)),
+            Node::Greatest(a, b) => format!("max({}, {})", self.name(a), self.name(b)),
             Node::Wrap(s, ty) => format!("{} as {ty}", sym(s)),
             Node::Global(at, _) => format!("*({})", self.name(at)),
             Node::Copied(_, at, _) => format!("the copied word at byte {}", self.name(at)),
@@ -178,7 +180,7 @@ impl World<'_, '_> {
                 format!("the iterations of {}..{}", self.name(a), self.name(b))
             }
             Node::Loop { count, .. } => self.term(count),
-            Node::Counter { round, .. } => format!("the counter of iteration {round}"),
+            Node::Counter { .. } => "the loop's counter".to_owned(),
             _ => "a value".to_owned(),
         };
         match off {

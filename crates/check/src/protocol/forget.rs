@@ -213,12 +213,10 @@ impl World<'_, '_> {
         let held = self.held();
         let first = first_rounds(self, &held);
         let terms = &self.env.terms;
-        let keeps = |t: TermId| {
-            if terms.is_fixed(t) || held.contains(&t) {
-                return true;
-            }
-            match terms.node(t) {
-                // A loop that others may still come to.
+        // What others may still come to: a value that is held, or a loop of an iteration that is
+        // not over everywhere.
+        let ahead = |t: TermId| {
+            let loops = || match terms.node(t) {
                 Node::Loop { around, .. } => match terms.node(around) {
                     Node::Outside => true,
                     Node::Round { around, of, round } => {
@@ -226,12 +224,17 @@ impl World<'_, '_> {
                     }
                     _ => false,
                 },
-                Node::Less(t, _) | Node::Equal(t, _) => held.contains(&t) || terms.is_fixed(t),
-                Node::Sum(list) => list
-                    .iter()
-                    .all(|&(t, _)| held.contains(&t) || terms.is_fixed(t)),
                 _ => false,
-            }
+            };
+            terms.is_fixed(t) || held.contains(&t) || loops()
+        };
+        let part = |t: TermId| match terms.node(t) {
+            Node::Sum(list) => list.iter().all(|&(t, _)| ahead(t)),
+            _ => ahead(t),
+        };
+        let keeps = |t: TermId| match terms.node(t) {
+            Node::Less(t, _) | Node::Equal(t, _) => part(t),
+            _ => part(t),
         };
         self.st.decided.ranges.retain(|t, _| keeps(*t));
         self.st.decided.truths.retain(|t, _| keeps(*t));

@@ -130,6 +130,7 @@ pub(crate) fn judge(kernel: &Kernel, target: &Target) -> Walked {
         parities,
         stepped_slots,
         stepped: slice.stepped,
+        moved: slice.moved,
         exact,
         control: slice.control,
         has_rests,

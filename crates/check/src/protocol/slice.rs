@@ -25,6 +25,8 @@ pub(super) struct Slice {
     pub(super) words: Vec<bool>,
     /// Registers that are only moved by constants and compared, or that a loop counts so.
     pub(super) stepped: Vec<bool>,
+    /// Registers that a constant is added to or taken from, and those they are moved to.
+    pub(super) moved: Vec<bool>,
     /// Registers that addresses of shared memory follow from.
     pub(super) places: Vec<bool>,
     /// Registers that decide what is run, how often, how many bytes, or which barrier: only of
@@ -44,6 +46,7 @@ impl Slice {
             period: 0,
             sums: vec![false; kernel.regs.len()],
             stepped: vec![false; kernel.regs.len()],
+            moved: vec![false; kernel.regs.len()],
             places: vec![false; kernel.regs.len()],
             control: vec![false; kernel.regs.len()],
             elected: vec![false; kernel.regs.len()],
@@ -92,6 +95,7 @@ impl Slice {
                 slice.find_terms(&ops, counters);
                 slice.period = slice.find_period(&ops);
                 slice.find_stepped(kernel, &stmts, &ops);
+                slice.find_moved(&ops);
                 slice.find_places(&ops);
                 slice.find_control(&stmts, &ops);
                 return slice;
@@ -377,6 +381,29 @@ impl Slice {
             }
             if self.places == before {
                 return;
+            }
+        }
+    }
+
+    /// Finds what is moved by constants.
+    fn find_moved(&mut self, ops: &[(&Op, Facts)]) {
+        let constant = |o: Operand| o.as_imm().is_some();
+        loop {
+            let mut more = false;
+            for (op, _) in ops {
+                let (dst, moved) = match op {
+                    Op::Add(o) => (o.dst, constant(o.a) || constant(o.b)),
+                    Op::Sub(o) => (o.dst, constant(o.b)),
+                    Op::Mov(o) => (o.dst, o.src.as_reg().is_some_and(|r| self.moved[r.index()])),
+                    _ => continue,
+                };
+                if moved && !self.moved[dst.index()] {
+                    self.moved[dst.index()] = true;
+                    more = true;
+                }
+            }
+            if !more {
+                break;
             }
         }
     }

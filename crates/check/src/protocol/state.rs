@@ -48,6 +48,8 @@ pub(super) struct Env<'k> {
     pub(super) stepped_slots: Vec<Vec<bool>>,
     /// By register: is it only moved by constants and compared?
     pub(super) stepped: Vec<bool>,
+    /// Registers that a constant is added to or taken from, and those they are moved to.
+    pub(super) moved: Vec<bool>,
     /// By register: must a counter be a number, as a place or a barrier follows from it?
     pub(super) exact: Vec<bool>,
     /// Does a role run a part of a count, and then the rest of it?

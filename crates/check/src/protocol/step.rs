@@ -431,7 +431,7 @@ impl<'k> World<'_, 'k> {
                     if let Some(found) = self.finished(inside, t) {
                         return found;
                     }
-                    return match terms.is_fixed(t) {
+                    return match self.counts && terms.is_fixed(t) {
                         true => self.while_instance(w, at, t),
                         false => t,
                     };

@@ -29,6 +29,10 @@ pub(super) struct World<'e, 'k> {
     pub(super) running: Option<(u32, warpline_ir::Type)>,
     /// Does it decide what is run?
     pub(super) decides: bool,
+    /// Does a stage, a parity or a place in shared memory follow from the op that runs?
+    pub(super) exactly: bool,
+    /// Could it compare what a `while` counts by itself?
+    pub(super) counts: bool,
     /// What must be decided before it can run.
     pub(super) asked: Option<crate::symbolic::Question>,
     /// Did an address of the op follow from nothing known?
@@ -55,6 +59,8 @@ impl<'e, 'k> World<'e, 'k> {
             reading: None,
             running: None,
             decides: false,
+            exactly: false,
+            counts: true,
             asked: None,
             lost: false,
             length: None,

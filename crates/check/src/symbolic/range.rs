@@ -271,6 +271,14 @@ impl Terms {
                     false => Range::ANY,
                 }
             }
+            Node::Least(a, b) => {
+                let (a, b) = (self.range(d, a), self.range(d, b));
+                Range::new(a.lo.min(b.lo), a.hi.min(b.hi))
+            }
+            Node::Greatest(a, b) => {
+                let (a, b) = (self.range(d, a), self.range(d, b));
+                Range::new(a.lo.max(b.lo), a.hi.max(b.hi))
+            }
             Node::Iterations(from, to, _) => match self.less(d, from, to) {
                 Some(true) => Range::new(1, i128::from(u32::MAX)),
                 Some(false) => Range::one(0),

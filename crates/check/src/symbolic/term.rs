@@ -48,6 +48,10 @@ pub(crate) enum Node {
     Quotient(Arg, Arg),
     /// The remainder of that.
     Remainder(Arg, Arg),
+    /// The lesser of two integers.
+    Least(Arg, Arg),
+    /// The greater of two integers.
+    Greatest(Arg, Arg),
     /// The integer of a type that has the same low bits.
     Wrap(Sym, Type),
     /// An unknown function, by number, of operands.
@@ -96,6 +100,10 @@ struct Entry {
     node: Node,
     /// Does it follow from the launch alone?
     fixed: bool,
+    /// Does it follow from the launch, from memory that is only read, and from how far loops are?
+    counted: bool,
+    /// Is it made without products, unknown functions, minima and maxima?
+    linear: bool,
     /// How deep it is nested.
     depth: u32,
     /// The integers it may be when nothing is decided, if that is no matter of its operands.
@@ -140,6 +148,18 @@ impl Terms {
                 fixed
             }
         };
+        let mut counted = !matches!(&node, Node::Fresh(..));
+        let mut linear = !matches!(
+            &node,
+            Node::Product(_) | Node::Function(..) | Node::Least(..) | Node::Greatest(..)
+        );
+        each_term(&node, &mut |t| {
+            counted &= self.is_counted(t);
+            linear &= self.is_linear(t);
+        });
+        if let Node::Loop { count, .. } = &node {
+            counted &= self.is_counted(*count);
+        }
         let mut depth = 0;
         each_term(&node, &mut |t| depth = depth.max(self.depth(t) + 1));
         let mut entries = self.entries.borrow_mut();
@@ -147,6 +167,8 @@ impl Terms {
         entries.push(Entry {
             node: node.clone(),
             fixed,
+            counted,
+            linear,
             depth,
             own,
         });
@@ -166,6 +188,17 @@ impl Terms {
     /// Does it follow from the launch alone?
     pub(crate) fn is_fixed(&self, t: TermId) -> bool {
         self.entries.borrow()[t as usize].fixed
+    }
+
+    /// Does it follow from the launch, from memory that is only read, and from how far loops are?
+    pub(crate) fn is_counted(&self, t: TermId) -> bool {
+        self.entries.borrow()[t as usize].counted
+    }
+
+    /// Is it made without products, unknown functions, minima and maxima? Then a comparison with
+    /// it tells more than its own answer.
+    pub(crate) fn is_linear(&self, t: TermId) -> bool {
+        self.entries.borrow()[t as usize].linear
     }
 
     /// How deep it is nested.
@@ -195,7 +228,12 @@ impl Terms {
 pub(crate) fn operands(node: &Node, each: &mut dyn FnMut(&Arg)) {
     match node {
         Node::Function(_, args, _) | Node::Test(_, args) => args.iter().for_each(each),
-        Node::Both(a, b) | Node::Either(a, b) | Node::Quotient(a, b) | Node::Remainder(a, b) => {
+        Node::Both(a, b)
+        | Node::Either(a, b)
+        | Node::Quotient(a, b)
+        | Node::Remainder(a, b)
+        | Node::Least(a, b)
+        | Node::Greatest(a, b) => {
             each(a);
             each(b);
         }
