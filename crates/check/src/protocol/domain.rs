@@ -70,7 +70,9 @@ impl World<'_, '_> {
                 ty,
             );
         }
-        if below && !terms.is_linear(s.term) {
+        // Of a single term and a constant, too, cases are worth to be told apart.
+        let simple = terms.is_linear(s.term) || !matches!(terms.node(s.term), Node::Sum(_));
+        if below && !simple {
             return Val::from_arg(terms.wrap(&self.st.decided, result, ty), ty);
         }
         // A difference below zero is a very large number: both cases are followed.
@@ -90,8 +92,7 @@ impl World<'_, '_> {
                 _ => {}
             }
         }
-        let linear = self.decides && terms.is_linear(s.term);
-        if !linear && !self.exactly || !terms.is_counted(s.term) {
+        if !(self.decides && simple || self.exactly) || !terms.is_counted(s.term) {
             return Val::from_arg(terms.wrap(&self.st.decided, result, ty), ty);
         }
         self.assume_fits(s, ty);
