@@ -41,7 +41,7 @@ impl Entry {
         let Some(kernel) = self.subject.kernel() else {
             return false;
         };
-        (crate::verdict(&kernel) == Verdict::Proved) != self.correct
+        (crate::verdict(&kernel).0 == Verdict::Proved) != self.correct
     }
 
     /// Does the executor still say what it said: a fault of a wrong kernel, none of a correct one?
@@ -51,7 +51,7 @@ impl Entry {
         };
         let failure = match &self.values {
             Some(values) => self.subject.run_with(&kernel, values, Effort::NORMAL),
-            None => self.subject.run(&kernel, 1, Effort::NORMAL),
+            None => self.subject.run(&kernel, 1, Effort::NORMAL, &[]),
         };
         failure.is_none() == self.correct
     }

@@ -88,6 +88,8 @@ impl World<'_, '_> {
                         groups.push(Vec::new());
                     }
                 }
+                // Those of the next group are waited for apart.
+                self.st.warps[self.cur].epoch += 1;
                 Ok(Step::Next)
             }
             Sync::BulkWait { pending, .. } => {
@@ -752,14 +754,26 @@ impl World<'_, '_> {
                 let cta = self.st.warps[self.cur].cta;
                 let here = |r: &Record| f != Fence::ProxyAsyncShared || r.cta == cta;
                 let own = |r: &Record| !r.bulk && r.lanes & !lanes == 0 && here(r);
-                fenced.extend(records.by(me).filter(|(_, r)| own(r)).map(|r| r.0));
+                // Of what one lane did that lane knows; of what several did, each knows its own.
+                let one = |r: &Record| r.lanes.is_power_of_two();
+                let apart = &self.st.warps[self.cur].apart;
+                let over = |i: u32, r: &Record| r.who != Who::Copy || apart.contains(&i);
+                let (alone, several): (Vec<_>, Vec<_>) = (records.by(me))
+                    .filter(|&(i, r)| own(r) && over(i, r))
+                    .partition(|(_, r)| one(r));
+                fenced.extend(alone.into_iter().map(|r| r.0));
+                let several: Vec<u32> = several.into_iter().map(|r| r.0).collect();
                 let known = |i: u32, r: &Record| know.seen(lanes, i) && here(r);
                 let copies = records.copies().filter(|&(i, r)| known(i, r));
                 fenced.extend(copies.map(|r| r.0));
-                let know = &mut self.st.warps[self.cur].know;
-                know.learn(lanes, |know| {
+                let warp = &mut self.st.warps[self.cur];
+                warp.know.learn(lanes, |know| {
                     fenced.iter().for_each(|&i| know.fenced.add(i))
                 });
+                let fencing = &mut warp.fencing;
+                let known = |i: &u32| fencing.contains(i) || warp.know.all.fenced.has(*i);
+                let new: Vec<u32> = several.into_iter().filter(|i| !known(i)).collect();
+                fencing.extend(new);
                 self.st.warps[self.cur].epoch += 1;
                 self.trail(What::Fences);
             }
@@ -811,6 +825,8 @@ impl World<'_, '_> {
         let (closed, open) = warp.copying.iter().copied().partition(own);
         warp.copying = open;
         warp.copies.push((lanes, closed));
+        // Those of the next group are waited for apart.
+        warp.epoch += 1;
     }
 
     /// The lanes wait for their own groups, but for some of the last.
@@ -855,8 +871,9 @@ impl World<'_, '_> {
     fn set_registers(&mut self, count: u32, grow: bool) -> Step {
         if grow {
             let cta = self.st.warps[self.cur].cta;
+            // Who has ended is not known to give back what it had.
             let held = |w: &Warp| match w.status {
-                Status::Done => 0,
+                Status::Done => w.registers,
                 _ => w.registers.max(self.env.grows_to[w.role as usize]),
             };
             let warps = self.warps_of(cta);

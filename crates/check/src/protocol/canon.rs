@@ -458,6 +458,7 @@ impl World<'_, '_> {
         };
         for w in &self.st.warps {
             w.apart.iter().for_each(|&i| at(i, 1, 0));
+            w.fencing.iter().for_each(|&i| at(i, 9, 0));
             w.open.iter().for_each(|&i| at(i, 2, 0));
             for (_, groups) in &w.bulk {
                 for (back, g) in groups.iter().rev().enumerate() {

@@ -90,6 +90,9 @@ struct Search<'e, 'k> {
 
 impl<'e, 'k> Search<'e, 'k> {
     fn new(env: &'e Env<'k>, together: bool) -> Self {
+        // Whether a loop has as many iterations as it can have matters to few: only to those whose
+        // states are followed each by itself.
+        env.terms.loose.set(together);
         Self {
             env,
             together,

@@ -150,6 +150,7 @@ impl World<'_, '_> {
         for w in &mut self.st.warps {
             w.know.clear(&dead);
             keep(&mut w.apart);
+            keep(&mut w.fencing);
             keep(&mut w.open);
             w.bulk.iter_mut().flat_map(|b| &mut b.1).for_each(keep);
             w.copies.iter_mut().for_each(|c| keep(&mut c.1));

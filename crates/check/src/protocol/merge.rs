@@ -166,6 +166,7 @@ fn place(old: &mut State, new: &State, added: &FxHashMap<u32, u32>) {
     };
     for (a, b) in old.warps.iter_mut().zip(&new.warps) {
         put(&mut a.apart, &b.apart);
+        put(&mut a.fencing, &b.fencing);
         put(&mut a.open, &b.open);
         for (a, b) in a.bulk.iter_mut().zip(&b.bulk) {
             for (a, b) in a.1.iter_mut().zip(&b.1) {

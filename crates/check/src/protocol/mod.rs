@@ -17,12 +17,14 @@
 //! | `exec`, `domain`, `machine`, `step` | ops, what they run on, and control flow |
 //! | `stretch` | what lies between two acts, run once and then known |
 //! | `state`, `world` | the cluster in the middle of the walk, and who acts on it |
+//! | `asked` | tests of mbarriers that are waits |
 //! | `explore`, `forget` | all decisions; what no longer matters |
 //! | `canon`, `ahead`, `outcome`, `parity`, `merge` | when two states are the same; states at the same point, taken together |
 //! | `finish`, `stuck`, `trace`, `rules` | what is wrong, in words |
 
 mod act;
 mod ahead;
+mod asked;
 mod bits;
 mod canon;
 mod code;
@@ -81,6 +83,13 @@ pub(crate) struct Walked {
 
 /// Decides the protocol of a kernel whose structure is sound.
 pub(crate) fn judge(kernel: &Kernel, target: &Target) -> Walked {
+    match asked::with_waits(kernel) {
+        Some(kernel) => walk(&kernel, target),
+        None => walk(kernel, target),
+    }
+}
+
+fn walk(kernel: &Kernel, target: &Target) -> Walked {
     let uniform = Uniformity::of(kernel);
     let slice = Slice::of(kernel, &uniform);
     let mut slots = Slots::new(kernel, &slice);
@@ -152,6 +161,7 @@ pub(crate) fn judge(kernel: &Kernel, target: &Target) -> Walked {
         ctas: kernel.cluster_size(),
         warps: kernel.warps(),
     };
+    env.terms.rests.set(env.has_rests);
     env.nothing = Shared::new(env.all_barriers());
     env.counting = ahead::counting(&env);
     let explored = explore::explore(&env, start(&env));
@@ -219,6 +229,7 @@ fn start(env: &Env<'_>) -> State {
             status: Status::Ready,
             know: WarpKnow::new(&env.nothing),
             apart: Vec::new(),
+            fencing: Vec::new(),
             epoch: 0,
             bulk: Vec::new(),
             copies: Vec::new(),

@@ -339,6 +339,9 @@ pub(super) struct Warp {
     pub(super) know: WarpKnow,
     /// Its own accesses since its lanes last met.
     pub(super) apart: Vec<u32>,
+    /// Its own accesses that the lanes who made them have fenced since they last met: each lane
+    /// knows of its own alone.
+    pub(super) fencing: Vec<u32>,
     /// Changes whenever it passes on or takes in what is known.
     pub(super) epoch: u32,
     /// Bulk groups: the lane, the records; the last is open.

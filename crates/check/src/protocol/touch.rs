@@ -140,7 +140,14 @@ impl World<'_, '_> {
                 continue;
             }
             if t.bulk && !r.bulk {
-                let unfenced = |_: &Run, y: &Run| !know.fenced(set_of(y.lane, t.lanes), i);
+                let fencing = r.warp == me && self.st.warps[self.cur].fencing.contains(&i);
+                let unfenced = |x: &Run, y: &Run| {
+                    let own = match t.who {
+                        Who::Product => true,
+                        _ => x.lane == y.lane && x.lane != ANY_LANE,
+                    };
+                    !(fencing && own || know.fenced(set_of(y.lane, t.lanes), i))
+                };
                 if let Some(x) = r.runs.overlap(&t.runs, unfenced) {
                     let rule = if r.write {
                         &rules::PROXY_WRITE
@@ -292,6 +299,9 @@ impl World<'_, '_> {
         let warp = &mut self.st.warps[self.cur];
         warp.know.meet();
         warp.epoch += 1;
+        for i in std::mem::take(&mut warp.fencing) {
+            warp.know.all.fenced.add(i);
+        }
         for i in std::mem::take(&mut warp.apart) {
             let r = self.st.records.get_mut(i);
             if r.live && r.warp == self.cur as u32 {
@@ -310,12 +320,19 @@ impl World<'_, '_> {
         })
     }
 
+    /// What some lanes did and fenced since they last met.
+    fn fencing(&self, lanes: LaneSet) -> impl Iterator<Item = u32> {
+        let fencing = self.st.warps[self.cur].fencing.iter().copied();
+        fencing.filter(move |&i| self.st.records.get(i).lanes & !lanes == 0)
+    }
+
     /// Some lanes hand on what they know and what they did.
     pub(super) fn tell(&self, lanes: LaneSet, to: &mut Shared) {
         for know in self.st.warps[self.cur].know.told(lanes) {
             to.join(know);
         }
         self.apart(lanes).for_each(|i| to.add(i));
+        self.fencing(lanes).for_each(|i| to.fenced.add(i));
     }
 
     /// As [`tell`](Self::tell), where the order does not carry the data of some records.
@@ -329,6 +346,7 @@ impl World<'_, '_> {
                 false => to.add(i),
             }
         }
+        self.fencing(lanes).for_each(|i| to.fenced.add(i));
     }
 
     pub(super) fn trail(&mut self, what: What) {

@@ -159,7 +159,7 @@ impl Terms {
                     false => Range::new(Range::ANY.lo, than),
                 };
                 self.narrow(d, of, range, DEPTH);
-                if yes {
+                if yes && self.rests.get() {
                     self.whole_loop(d, of, than + 1);
                 }
             }

@@ -18,7 +18,7 @@ pub(crate) struct Range {
 const FAR: i128 = 1 << 120;
 
 /// More iterations than are told apart by how many are left at most.
-const MANY: i128 = 1 << 12;
+const MANY: i128 = 64;
 
 impl Range {
     /// Nothing is known.
@@ -288,7 +288,8 @@ impl Terms {
                 // A loop may be taken to have more iterations than its count can be: then states
                 // do not differ by how far the greatest count is away.
                 let range = self.range_of(d, count);
-                match range.hi.saturating_sub(range.lo) > MANY {
+                let left = range.hi.saturating_sub(range.lo);
+                match left > MANY || left > 0 && self.loose.get() {
                     true => Range { hi: FAR, ..range },
                     false => range,
                 }

@@ -2,7 +2,7 @@
 
 use super::range::{Range, type_range};
 use rustc_hash::FxHashMap;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use warpline_ir::Type;
 
@@ -115,6 +115,10 @@ struct Entry {
 pub(crate) struct Terms {
     entries: RefCell<Vec<Entry>>,
     index: RefCell<FxHashMap<Node, TermId>>,
+    /// May every loop have more iterations than its count can be?
+    pub(crate) loose: Cell<bool>,
+    /// Does a loop run over the rest of a count, of which another runs a part?
+    pub(crate) rests: Cell<bool>,
 }
 
 impl Terms {
