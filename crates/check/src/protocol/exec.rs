@@ -7,8 +7,9 @@ use super::state::Env;
 use super::value::{Held, Val};
 use super::world::{Stop, World};
 use crate::symbolic::{Arg, Node, Question, Sym, TermId};
+use warpline_ir::ops::atomic::AtomicOp;
 use warpline_ir::{
-    At, Domain, Lanes, Machine, Op, Operand, ParamId, ParamKind, Place, RegId, Step, Type, Uniform,
+    At, Binary, Domain, Lanes, Machine, Op, Operand, ParamId, ParamKind, Place, RegId, Step, Type, Uniform,
     WARP,
 };
 
@@ -87,6 +88,7 @@ impl World<'_, '_> {
             [r] => Some(self.env.kernel.ty(r)),
             _ => None,
         };
+        let changed = self.changed_words(a.op);
         match a.op.exec(self) {
             Err(fault) => return Err(self.stopped(fault)),
             Ok(Step::Blocked) => return Ok(Ran::Blocked),
@@ -98,6 +100,7 @@ impl World<'_, '_> {
         if !a.defs.is_empty() {
             self.define(a);
         }
+        self.st.words.extend(changed);
         match a.op {
             Op::StoreAsync(s) => self.follow(&s.dst, s.ty, &s.src),
             Op::Store(warpline_ir::ops::memory::Store {
@@ -210,6 +213,46 @@ impl World<'_, '_> {
             Val::Uni(_) | Val::Lanes(_) => Ok(None),
             _ => Err(self.undecided("how many bytes it copies")),
         }
+    }
+
+    /// The words that an atomic leaves. What one lane adds is followed: whoever else adds, the sum
+    /// is the same. Of all else it is known that all who read the word afterwards read the same.
+    fn changed_words(&mut self, op: &Op) -> Vec<((u32, u32), (Val, Type))> {
+        let (op, ty, at, values) = match op {
+            Op::Atomic(o) => (o.op, o.ty, &o.at, &o.values),
+            Op::Reduce(o) => (o.op, o.ty, &o.at, &o.values),
+            _ => return Vec::new(),
+        };
+        let (At::Shared(p), [value]) = (at, &values[..]) else {
+            return Vec::new();
+        };
+        let followed = self.env.words[p.tile.index()] && !self.st.warps[self.cur].maybe();
+        if !followed || self.val(p.byte).numbers().is_none() {
+            return Vec::new();
+        }
+        let lanes = self.active();
+        let Ok(places) = self.resolve_lanes(p, lanes, ty.bytes()) else {
+            return Vec::new();
+        };
+        let mut words: Vec<(u32, u32)> = lanes_of(lanes)
+            .map(|l| (places[l].cta, places[l].byte))
+            .collect();
+        words.sort_unstable();
+        words.dedup();
+        let one = lanes.is_power_of_two() && op == AtomicOp::Add && !ty.is_float();
+        let mut leaves = |word: (u32, u32)| match self.st.words.get(&word).cloned() {
+            Some((old, of)) if one && of == ty => {
+                let value = self.val(*value);
+                (self.running, self.decides, self.asked) = (None, true, None);
+                let sum = self.binary(Binary::Add, ty, old, value);
+                match self.asked.take() {
+                    None if sum != Val::Opaque => sum,
+                    _ => self.fresh_of(ty),
+                }
+            }
+            _ => self.fresh_of(ty),
+        };
+        words.into_iter().map(|w| (w, (leaves(w), ty))).collect()
     }
 
     /// Follows the words that a store leaves: each is a number, a term, or a value of which only

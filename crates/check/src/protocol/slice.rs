@@ -437,7 +437,7 @@ impl Slice {
         }
         // A word that is followed may end up in any of them.
         let stores = |f: &Facts| {
-            let words = f.touches.iter().filter(|t| t.access == Access::Write);
+            let words = f.touches.iter().filter(|t| t.access != Access::Read);
             words.filter_map(tile_of).any(|t| self.words[t.index()])
         };
         for (op, _) in ops.iter().filter(|(_, f)| stores(f)) {
@@ -506,7 +506,7 @@ impl Slice {
                 }
             }
         }
-        let stores = facts.touches.iter().filter(|t| t.access == Access::Write);
+        let stores = facts.touches.iter().filter(|t| t.access != Access::Read);
         if stores.filter_map(tile_of).any(|t| self.words[t.index()]) {
             stored(op).for_each(|o| self.need(o));
         }
@@ -621,6 +621,8 @@ pub(super) fn stored(op: &Op) -> impl Iterator<Item = Operand> {
     let words: &[Operand] = match op {
         Op::Store(s) => &s.src,
         Op::StoreAsync(s) => &s.src,
+        Op::Atomic(a) => &a.values,
+        Op::Reduce(r) => &r.values,
         _ => &[],
     };
     words.iter().copied()

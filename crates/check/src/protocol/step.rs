@@ -10,6 +10,9 @@ use super::world::{Stop, World};
 use crate::symbolic::{Arg, Fit, Node, Question, Sym, TermId};
 use warpline_ir::{Machine, Mask, Operand, RegId, Type};
 
+/// The most steps that warps run from one decision to the next.
+const MOST_STEPS: u64 = 300_000;
+
 /// Which lanes go on.
 enum Goes {
     Lanes(Mask),
@@ -28,6 +31,10 @@ impl<'k> World<'_, 'k> {
         let mut moved = false;
         while self.st.warps[warp].status != Status::Done && self.step()? {
             moved = true;
+            if self.steps > MOST_STEPS {
+                let text = format!("runs more than {MOST_STEPS} steps without a decision");
+                return Err(self.refuse(&rules::STATES, text));
+            }
         }
         self.pause();
         Ok(moved)

@@ -5,6 +5,7 @@ use super::code::{Def, Loop, LoopKind};
 use super::values::{Bounds, Values};
 use crate::facts::Whole;
 use crate::refusal::{Findings, Rule};
+use std::collections::BTreeSet;
 use warpline_ir::{Op, Operand, ParamId, RegId, Special, Type};
 
 /// The rules of this group.
@@ -16,7 +17,7 @@ const ENDLESS: Rule = Rule {
 };
 const STEP: Rule = Rule {
     code: "R17.step",
-    holds: "a for loop advances: its step is at least 1 for every launch",
+    holds: "a loop that counts advances: its step is at least 1 for every launch",
 };
 
 pub(crate) fn judge<'k>(case: &Case<'k>, found: &mut Findings<'k>) {
@@ -40,7 +41,7 @@ fn judge_while<'k>(case: &Case<'k>, around: &Loop, cond: RegId, found: &mut Find
         None if is_invariant(case, around, cond, 0) => {
             "the loop changes no value that its condition is computed from"
         }
-        None => return,
+        None => return judge_progress(case, around, cond, found),
     };
     let text = format!("endless loop: {why}, so a thread that enters it never leaves");
     found.refuse(&ENDLESS, around.loc, around.role, text);
@@ -58,6 +59,113 @@ fn judge_while<'k>(case: &Case<'k>, around: &Loop, cond: RegId, found: &mut Find
     found.help(
         "compute the condition from a variable that the body sets, or from an acquire load inside the condition",
     );
+}
+
+/// A loop whose condition changes must come to its end: it counts by a step that is not 0, or
+/// memory decides, or that it ends is printed with the verdict.
+fn judge_progress<'k>(case: &Case<'k>, around: &Loop, cond: RegId, found: &mut Findings<'k>) {
+    if is_from_outside(case, around, cond, &mut BTreeSet::new()) {
+        return;
+    }
+    let Some(step) = counted_by(case, around, cond) else {
+        let text = "every thread leaves this while loop after finitely many iterations";
+        return found.assume("A.ends", around.loc, text);
+    };
+    if Values::new(case, &|_| None).of(step, Type::U32).least > 0 {
+        if step.as_imm() != Some(1) {
+            let text = "the counter of this while loop does not wrap around";
+            found.assume("A.wrap", around.loc, text);
+        }
+        return;
+    }
+    let param = step.as_reg().and_then(|r| param(case, r, 0));
+    let name = param.map(|p| case.kernel.param(p).name.as_str());
+    let text = match name {
+        Some(name) => format!(
+            "this while loop may never end: it counts by {name}, and a launch may pass {name} = 0"
+        ),
+        None => "this while loop may never end: what it counts by may be 0".to_owned(),
+    };
+    found.refuse(&STEP, around.loc, around.role, text);
+    found.undecided();
+    found.help(match name {
+        Some(name) => format!("declare the fact that is missing: `{name}.at_least(1)`"),
+        None => "count by a constant, or by a parameter that is declared with `at_least(1)`"
+            .to_owned(),
+    });
+}
+
+/// Does a value depend on memory, on other threads or on time inside a loop?
+fn is_from_outside(case: &Case, around: &Loop, r: RegId, seen: &mut BTreeSet<RegId>) -> bool {
+    if !seen.insert(r) {
+        return false;
+    }
+    case.code.defs(r).iter().any(|d| match *d {
+        Def::Op(id) if around.ops.contains(&id) => {
+            let op = &case.ops[id];
+            let is_clock = matches!(op.op, Op::ReadSpecial(o)
+                if matches!(o.which, Special::Clock | Special::GlobalTimer));
+            let mut reads = op.facts.named_reads();
+            is_clock
+                || !op.facts.touches.is_empty()
+                || !op.facts.syncs.is_empty()
+                || reads.any(|r| is_from_outside(case, around, r, seen))
+        }
+        _ => false,
+    })
+}
+
+/// What a loop adds, in every iteration, to the number that its condition compares.
+fn counted_by(case: &Case, around: &Loop, cond: RegId) -> Option<Operand> {
+    let inside = |r: RegId| {
+        let defs = case.code.defs(r).iter().filter_map(|d| match *d {
+            Def::Op(id) => Some(id),
+            Def::Counter(_) => None,
+        });
+        let mut defs = defs.filter(|id| around.ops.contains(id));
+        let first = defs.next()?;
+        defs.next().is_none().then_some(&case.ops[first].op)
+    };
+    // The register that a value is moved from.
+    let source = |mut r: RegId| {
+        for _ in 0..8 {
+            match inside(r) {
+                Some(Op::Mov(o)) if case.code.defs(r).len() == 1 => r = o.src.as_reg()?,
+                _ => break,
+            }
+        }
+        Some(r)
+    };
+    let Op::Setp(test) = inside(source(cond)?)? else {
+        return None;
+    };
+    let steps = [test.a, test.b].into_iter().filter_map(|o| {
+        let counter = source(o.as_reg()?)?;
+        let Op::Mov(set) = inside(counter)? else {
+            return None;
+        };
+        let moved = |o: Operand| source(o.as_reg()?).filter(|&r| r == counter);
+        let fixed = |o: Operand| match o {
+            Operand::Imm(_) => true,
+            Operand::Reg(r) => is_invariant(case, around, r, 0),
+        };
+        let step = match inside(source(set.src.as_reg()?)?)? {
+            Op::Add(o) if moved(o.a).is_some() => o.b,
+            Op::Add(o) if moved(o.b).is_some() => o.a,
+            Op::Sub(o) if moved(o.a).is_some() => o.b,
+            _ => return None,
+        };
+        fixed(step).then_some(step)
+    });
+    let other = |o: Operand| match o {
+        Operand::Imm(_) => true,
+        Operand::Reg(r) => is_invariant(case, around, r, 0),
+    };
+    let steps: Vec<Operand> = steps.collect();
+    match (&steps[..], other(test.a) || other(test.b)) {
+        ([step], true) => Some(*step),
+        _ => None,
+    }
 }
 
 /// Has a register the same value in every round of a loop?
