@@ -134,7 +134,15 @@ impl World<'_, '_> {
         };
         match difference {
             None => terms.compare(d, cmp, a, b),
-            Some(difference) => terms.compare(d, cmp, terms.seen(d, difference, &see), Arg::Num(0)),
+            Some(difference) => {
+                let seen = terms.seen(d, difference, &see);
+                let answer = terms.compare(d, cmp, seen, Arg::Num(0));
+                // What bounds the count itself may tell, too.
+                match terms.compare(d, cmp, difference, Arg::Num(0)) {
+                    Ok(known) if answer.is_err() => Ok(known),
+                    _ => answer,
+                }
+            }
         }
     }
 

@@ -9,8 +9,8 @@ use super::world::{Stop, World};
 use crate::symbolic::{Arg, Node, Question, Sym, TermId};
 use warpline_ir::ops::atomic::AtomicOp;
 use warpline_ir::{
-    At, Binary, Domain, Lanes, Machine, Op, Operand, ParamId, ParamKind, Place, RegId, Step, Type, Uniform,
-    WARP,
+    At, Binary, Domain, Lanes, Machine, Op, Operand, ParamId, ParamKind, Place, RegId, Step, Type,
+    Uniform, WARP,
 };
 
 /// What running an op came to.

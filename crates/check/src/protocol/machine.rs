@@ -278,7 +278,7 @@ impl World<'_, '_> {
     fn most_bytes(&mut self, length: Sym) -> Result<u32, Stop> {
         let (terms, d) = (&self.env.terms, &self.st.decided);
         let seen = terms.seen(d, Arg::Sym(length), &|t| self.counted_as(t));
-        let range = terms.range(d, seen);
+        let range = terms.range(d, seen).and(terms.range(d, Arg::Sym(length)));
         let aligned = match seen {
             Arg::Sym(s) => terms
                 .residue(d, s.term, 16)

@@ -90,8 +90,9 @@ fn judge_progress<'k>(case: &Case<'k>, around: &Loop, cond: RegId, found: &mut F
     found.undecided();
     found.help(match name {
         Some(name) => format!("declare the fact that is missing: `{name}.at_least(1)`"),
-        None => "count by a constant, or by a parameter that is declared with `at_least(1)`"
-            .to_owned(),
+        None => {
+            "count by a constant, or by a parameter that is declared with `at_least(1)`".to_owned()
+        }
     });
 }
 

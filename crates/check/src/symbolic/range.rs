@@ -19,6 +19,8 @@ const FAR: i128 = 1 << 120;
 
 /// More iterations than are told apart by how many are left at most.
 const MANY: i128 = 64;
+/// The same where states are taken together.
+const SOME: i128 = 24;
 
 impl Range {
     /// Nothing is known.
@@ -289,7 +291,7 @@ impl Terms {
                 // do not differ by how far the greatest count is away.
                 let range = self.range_of(d, count);
                 let left = range.hi.saturating_sub(range.lo);
-                match left > MANY || left > 0 && self.loose.get() {
+                match left > if self.loose.get() { SOME } else { MANY } {
                     true => Range { hi: FAR, ..range },
                     false => range,
                 }

@@ -115,7 +115,7 @@ struct Entry {
 pub(crate) struct Terms {
     entries: RefCell<Vec<Entry>>,
     index: RefCell<FxHashMap<Node, TermId>>,
-    /// May every loop have more iterations than its count can be?
+    /// Are states taken together, which tells fewer counts apart?
     pub(crate) loose: Cell<bool>,
     /// Does a loop run over the rest of a count, of which another runs a part?
     pub(crate) rests: Cell<bool>,
