@@ -22,6 +22,8 @@ mod decide;
 mod normal;
 mod range;
 mod term;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use decide::{Decided, Question};
 pub(crate) use normal::Fit;
