@@ -82,18 +82,26 @@ const OPS: &[(&str, Compute)] = &[
     ("u32 to i32", |o| of_signed(o.a.bitcast::<i32>())),
     ("i32 to u64", |o| o.x.cast::<u64>()),
     ("u64 to u32", |o| o.u.cast::<u32>().cast()),
-    ("u32 through f32", |o| o.a.cast::<f32>().cast::<u32>().cast()),
-    ("i32 through f32", |o| of_signed(o.x.cast::<f32>().cast::<i32>())),
+    ("u32 through f32", |o| {
+        o.a.cast::<f32>().cast::<u32>().cast()
+    }),
+    ("i32 through f32", |o| {
+        of_signed(o.x.cast::<f32>().cast::<i32>())
+    }),
     ("select", |o| select(o.a.lt(o.b), o.a, 5u32).cast()),
     ("both", |o| of_bool(o.a.lt(o.b) & o.x.lt(o.y))),
     ("either", |o| of_bool(o.a.lt(o.b) | o.x.lt(o.y))),
     ("not", |o| of_bool(!o.a.lt(o.b))),
     ("shuffle", |o| shuffle_from(o.a, o.b & 31u32).cast()),
-    ("shuffle of lanes", |o| shuffle_from(o.a + lane_id(), 5u32).cast()),
+    ("shuffle of lanes", |o| {
+        shuffle_from(o.a + lane_id(), 5u32).cast()
+    }),
     ("all lanes", |o| of_bool(all_lanes(o.a.lt(o.b)))),
     ("any lane", |o| of_bool(any_lane(lane_id().lt(o.a)))),
     ("lanes agree", |o| of_bool(lanes_agree(o.a.lt(o.b)))),
-    ("lanes agree on lanes", |o| of_bool(lanes_agree(lane_id().lt(o.a)))),
+    ("lanes agree on lanes", |o| {
+        of_bool(lanes_agree(lane_id().lt(o.a)))
+    }),
 ];
 
 /// Values of the parameters, and the bounds that are declared.

@@ -155,7 +155,12 @@ fn terms_have_the_value_that_arithmetic_gives() {
             if !small(value) {
                 continue;
             }
-            let of = || format!("{name} of {a:?} and {b:?}, values {:?}: {result:?}", c.values);
+            let of = || {
+                format!(
+                    "{name} of {a:?} and {b:?}, values {:?}: {result:?}",
+                    c.values
+                )
+            };
             assert_eq!(c.of(result), value, "{}", of());
             let range = c.terms.range(&d, result);
             assert!(range.has(value), "{value} in {range:?}: {}", of());

@@ -4,6 +4,10 @@ use super::{GROUP, GROUPS};
 use crate::plan::{Plan, Source, Step};
 use warpline_ir::build::*;
 
+/// The most that `small` and `other` may be: sums and small multiples of them fit into every
+/// type of 32 bits.
+const SMALL: u32 = 1 << 20;
+
 /// Tables in shared memory.
 #[derive(Clone, Copy)]
 pub(super) struct SharedTables {
@@ -39,8 +43,8 @@ impl Inputs {
         let shared = plan.any_source(&mut |s| matches!(s, Source::Table { shared: true, .. }));
         let columns = super::value::ENTRIES;
         Self {
-            small: k.param("small"),
-            other: k.param("other"),
+            small: k.param("small").at_most(SMALL),
+            other: k.param("other").at_most(SMALL),
             wide: k.param("wide"),
             signed: k.param("signed"),
             long: k.param("long"),
