@@ -13,6 +13,7 @@ mod endless;
 mod flight;
 mod indices;
 mod kit;
+mod lanes;
 mod laps;
 mod legal;
 mod lengths;
