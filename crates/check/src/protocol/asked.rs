@@ -3,12 +3,11 @@
 //! A loop that tests until the answer is yes waits, and so does a test whose
 //! no is followed by a wait for the same phase. The walk follows both as waits.
 
+use crate::facts::Facts;
 use std::collections::BTreeMap;
 use warpline_ir::ops::arith::Mov;
 use warpline_ir::ops::mbarrier::{MbarrierTest, MbarrierWait};
 use warpline_ir::{Block, Kernel, Op, Operand, RegId, Stmt, StmtKind, Type};
-
-use crate::facts::Facts;
 
 /// The kernel with such tests replaced by waits, if it has any.
 pub(super) fn with_waits(kernel: &Kernel) -> Option<Kernel> {

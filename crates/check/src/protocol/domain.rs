@@ -80,11 +80,9 @@ impl World<'_, '_> {
             match self.compared(Cmp::Lt, result, Arg::Num(0)) {
                 Err(Arg::Pred { term, .. }) => return self.question(Question::Is(term)),
                 Ok(true) => {
-                    let size = type_range(ty).hi + 1;
-                    return Val::Sym(Sym {
-                        off: s.off + size,
-                        ..s
-                    });
+                    let off = s.off + type_range(ty).hi + 1;
+                    let around = Arg::Sym(Sym { off, ..s });
+                    return Val::from_arg(terms.wrap(&self.st.decided, around, ty), ty);
                 }
                 _ if terms.range(&self.st.decided, result).hi <= type_range(ty).hi => {
                     return Val::Sym(s);
