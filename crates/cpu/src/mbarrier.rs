@@ -56,8 +56,8 @@ impl Lockstep<'_, '_> {
         self.used(at, moment);
     }
 
-    /// What lanes or copies do in the current phase of a barrier: who knows
-    /// that the phase is complete knows of it.
+    /// What copies do in the current phase of a barrier: who knows that the
+    /// phase is complete knows of it.
     pub(crate) fn use_phase(&mut self, at: BarAt) {
         let b = &self.cluster.ctas[at.cta as usize].bars[at.slot as usize];
         let moment = Moment {
@@ -183,7 +183,7 @@ impl Lockstep<'_, '_> {
         while left != 0 {
             let (at, lanes) = self.same_bar(bar, left)?;
             left &= !lanes;
-            self.use_phase(at);
+            self.use_bar(at, lanes);
             self.reach_bar(at, lanes);
             let counts = match count {
                 Some(Operand::Imm(n)) => n * u64::from(lanes.count_ones()),
