@@ -871,7 +871,7 @@ impl World<'_, '_> {
     fn set_registers(&mut self, count: u32, grow: bool) -> Step {
         if grow {
             let cta = self.st.warps[self.cur].cta;
-            // Who has ended is not known to give back what it had.
+            // PTX does not say that a warp that has exited returns its registers to the pool.
             let held = |w: &Warp| match w.status {
                 Status::Done => w.registers,
                 _ => w.registers.max(self.env.grows_to[w.role as usize]),

@@ -1,7 +1,8 @@
 //! Tests of mbarriers that are waits.
 //!
-//! A loop that tests until the answer is yes waits, and so does a test whose
-//! no is followed by a wait for the same phase. The walk follows both as waits.
+//! A loop that repeats `test_wait` or `try_wait` until it returns true is a wait.
+//! So is a test that is followed, where it returned false, by a wait for the
+//! same phase. The walk follows both as waits.
 
 use crate::facts::Facts;
 use std::collections::BTreeMap;
@@ -119,7 +120,7 @@ impl Answer {
     }
 }
 
-/// Is what comes next a wait for the same phase, run by those who got a no?
+/// Do the lanes whose test returned false wait for the same phase next?
 fn waits_next(next: &[Stmt], test: &MbarrierTest) -> bool {
     let mut answer = Answer::of(test);
     for s in next {
@@ -167,7 +168,6 @@ fn spins(head: &Block, cond: RegId, body: &Block) -> Option<(bool, usize, Mbarri
     let (first, last) = if in_head { (head, body) } else { (body, head) };
     let mut answer = Answer::of(&test);
     let behind = first.0[at + 1..].iter();
-    let mut ended = false;
     for s in behind.chain(&last.0).chain(&first.0[..at]) {
         let StmtKind::Op(op) = &s.kind else {
             return None;
@@ -175,7 +175,6 @@ fn spins(head: &Block, cond: RegId, body: &Block) -> Option<(bool, usize, Mbarri
         if !answer.follow(op, &test) {
             return None;
         }
-        ended |= answer.0.get(&cond) == Some(&true);
     }
-    (ended && answer.0.get(&cond) == Some(&true)).then_some((in_head, at, test))
+    (answer.0.get(&cond) == Some(&true)).then_some((in_head, at, test))
 }

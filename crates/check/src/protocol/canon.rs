@@ -313,7 +313,7 @@ impl World<'_, '_> {
             }
             let Some(held) = w.held(s) else { continue };
             key.add(u64::from(s) << 40 | held.lanes);
-            // What a `while` counts by itself matters relative to what is decided of it.
+            // A variable that a `while` counts is kept relative to the iterations decided so far.
             if let Val::Sym(sym) = held.val
                 && self.env.stepped_slots[w.role as usize][s as usize]
                 && let Some(of) = self.counted_by_while(w, sym.term)
@@ -555,7 +555,7 @@ impl Names<'_> {
         key.0
     }
 
-    /// A constant that a term is compared with: relative to what is decided of a loop.
+    /// The constant of a comparison; for a loop, relative to the iterations decided so far.
     fn bound(&self, t: TermId, k: i128) -> i128 {
         let env = self.world.env;
         match env.terms.node(t) {

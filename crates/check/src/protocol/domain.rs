@@ -150,7 +150,7 @@ impl World<'_, '_> {
         if mask >= 0 && power(mask + 1) {
             return terms.remainder(d, a, mask + 1);
         }
-        // All bits from one on: what is left when the lower ones are taken away.
+        // A mask of all high bits rounds down to a multiple of its lowest bit.
         let low = match ty.is_signed() {
             true => -mask,
             false => type_range(ty).hi + 1 - mask,
@@ -472,7 +472,7 @@ impl World<'_, '_> {
         }
     }
 
-    /// Notes that the proof holds for launches of which something is true.
+    /// Adds an assumption to the verdict.
     pub(super) fn assume(&self, code: &'static str, text: String) {
         let mut assumed = self.env.assumed.borrow_mut();
         let at = self.env.kernel.locs.author(self.loc);

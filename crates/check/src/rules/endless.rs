@@ -140,16 +140,16 @@ fn counted_by(case: &Case, around: &Loop, cond: RegId) -> Option<Operand> {
     let Op::Setp(test) = inside(source(cond)?)? else {
         return None;
     };
+    let fixed = |o: Operand| match o {
+        Operand::Imm(_) => true,
+        Operand::Reg(r) => is_invariant(case, around, r, 0),
+    };
     let steps = [test.a, test.b].into_iter().filter_map(|o| {
         let counter = source(o.as_reg()?)?;
         let Op::Mov(set) = inside(counter)? else {
             return None;
         };
         let moved = |o: Operand| source(o.as_reg()?).filter(|&r| r == counter);
-        let fixed = |o: Operand| match o {
-            Operand::Imm(_) => true,
-            Operand::Reg(r) => is_invariant(case, around, r, 0),
-        };
         let step = match inside(source(set.src.as_reg()?)?)? {
             Op::Add(o) if moved(o.a).is_some() => o.b,
             Op::Add(o) if moved(o.b).is_some() => o.a,
@@ -158,12 +158,8 @@ fn counted_by(case: &Case, around: &Loop, cond: RegId) -> Option<Operand> {
         };
         fixed(step).then_some(step)
     });
-    let other = |o: Operand| match o {
-        Operand::Imm(_) => true,
-        Operand::Reg(r) => is_invariant(case, around, r, 0),
-    };
     let steps: Vec<Operand> = steps.collect();
-    match (&steps[..], other(test.a) || other(test.b)) {
+    match (&steps[..], fixed(test.a) || fixed(test.b)) {
         ([step], true) => Some(*step),
         _ => None,
     }
