@@ -4,6 +4,7 @@ use crate::assumption::Assumption;
 use crate::proof::Proof;
 use crate::protocol;
 use crate::refusal::Refusals;
+use crate::replay;
 use crate::report::Report;
 use crate::rules;
 use std::fmt;
@@ -82,7 +83,7 @@ pub fn examine(kernel: &Kernel, target: &Target) -> Report {
     let (mut states, mut steps) = (0, 0);
     if refusals.is_empty() {
         let walked = protocol::judge(kernel, target);
-        refusals.extend(walked.refusal);
+        refusals.extend(replay::confirmed(kernel, walked.refusals));
         assumptions.extend(walked.assumptions);
         (states, steps) = (walked.states, walked.steps);
     }

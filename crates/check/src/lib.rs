@@ -20,6 +20,7 @@
 //! | [`rules`] | one file per group of rules |
 //! | [`protocol`] | the walk that proves: no deadlock, no race, any trip count |
 //! | `symbolic` | integers that a launch decides, as terms in a normal form |
+//! | [`replay`] | refutations, replayed by the executor |
 //! | [`render`] | a report as text and as JSON |
 //! | [`facts`] | what one op does, collected from its effects |
 //! | [`uniform`] | which threads agree on a register |
@@ -33,6 +34,7 @@ mod proof;
 pub mod protocol;
 mod refusal;
 pub mod render;
+pub mod replay;
 mod report;
 pub mod rules;
 mod symbolic;

@@ -2,6 +2,7 @@
 
 use crate::assumption::Assumption;
 use crate::render::{Group, groups};
+use crate::replay::Witness;
 use std::fmt;
 use warpline_ir::{Frame, Kernel, Loc, RoleId};
 
@@ -35,6 +36,8 @@ pub struct Refusal {
     pub help: Option<String>,
     /// What led to it, oldest first: who did what, in which slot and phase.
     pub trace: Vec<Event>,
+    /// A launch in which the executor sees it; only refutations of the protocol have one.
+    pub witness: Option<Box<Witness>>,
 }
 
 /// Another statement that has a part in a refusal.
@@ -142,6 +145,7 @@ impl<'k> Findings<'k> {
             others: Vec::new(),
             help: None,
             trace: Vec::new(),
+            witness: None,
         });
     }
 

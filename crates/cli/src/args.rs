@@ -226,6 +226,10 @@ pub(crate) struct CheckArgs {
     /// Kernels with public bugs: each must be refused, and its repaired form proved
     #[arg(long)]
     pub(crate) corpus: bool,
+    /// Also replays each refutation on the CPU executor, with the launch and the schedule
+    /// that it was found in
+    #[arg(long)]
+    pub(crate) replay: bool,
 }
 
 /// What else to look at in a family's kernels.
@@ -240,6 +244,10 @@ pub(crate) struct LintArgs {
     /// registers, spills, idle roles, sizes
     #[arg(long)]
     pub(crate) lint: bool,
+    /// Also replays each refutation on the CPU executor, with the launch and the schedule
+    /// that it was found in
+    #[arg(long)]
+    pub(crate) replay: bool,
 }
 
 /// How to run.

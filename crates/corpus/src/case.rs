@@ -51,6 +51,7 @@ impl Case {
             others: Vec::new(),
             help: None,
             trace: Vec::new(),
+            witness: None,
         })
     }
 }

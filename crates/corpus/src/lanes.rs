@@ -14,7 +14,7 @@ pub(crate) const BUGS: &[Bug] = &[Bug {
     name: "cutlass-3654",
     reference: "NVIDIA/cutlass#3654",
     title: "all lanes wait for a slot, and one fills it without waiting for the others",
-    rule: "R15.lanes",
+    rule: "R15.late",
     executor: Executor::Blind("the lanes of a warp wait in one step here"),
     build: lane_left_behind,
 }];

@@ -41,7 +41,7 @@ pub(crate) struct Seen<'k> {
     pub(crate) wgmma: bool,
     /// Does it move registers?
     pub(crate) moves_registers: bool,
-    /// Do its lanes copy by themselves?
+    /// Do its lanes copy by themselves, or arrive behind such copies?
     pub(crate) copies: bool,
     /// Does it give work to bulk groups?
     pub(crate) bulks: bool,
@@ -176,6 +176,7 @@ impl Effects for Seen<'_> {
             }
             _ => {}
         }
+        self.copies |= matches!(s, Sync::CopyArrive { .. });
         self.ends_bars |= matches!(s, Sync::Inval { .. });
         self.facts.exits |= matches!(s, Sync::Exit);
         self.fences |= matches!(s, Sync::Fence(f) if f.order().is_some());

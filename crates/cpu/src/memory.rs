@@ -23,7 +23,12 @@ pub(crate) fn place(addr: u64) -> (usize, u64) {
 #[derive(Debug, Default)]
 pub struct Memory {
     buffers: Vec<Buffer>,
+    /// What stands for all bytes outside of buffers, if there are such.
+    elsewhere: Option<Buffer>,
 }
+
+/// The bytes that stand for all bytes outside of buffers: twice the longest run of one access.
+const ELSEWHERE: usize = 1 << 19;
 
 #[derive(Debug)]
 pub(crate) struct Buffer {
@@ -38,6 +43,21 @@ impl Memory {
     /// No buffers.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Global memory in which every address can be read and written, for runs that ask for faults
+    /// of synchronisation alone: an access outside of all buffers reads and writes bytes of no
+    /// meaning, and neither bounds, nor alignment, nor races in global memory are judged.
+    pub fn open() -> Self {
+        let mut memory = Self::default();
+        memory.alloc_from(&[0; ELSEWHERE], "elsewhere");
+        memory.elsewhere = memory.buffers.pop();
+        memory
+    }
+
+    /// Is every address one of a byte?
+    pub fn is_open(&self) -> bool {
+        self.elsewhere.is_some()
     }
 
     /// A buffer whose bytes were never written; gives its address, a multiple of 256.
@@ -82,8 +102,12 @@ impl Memory {
         self.buffers.get(i as usize).map(|b| b.len as usize)
     }
 
-    /// Returns the bytes from an address to the end of its buffer; none outside of all buffers.
+    /// Returns the bytes from an address to the end of its buffer; none outside of all buffers,
+    /// and none of an open memory.
     pub fn bytes_from(&self, addr: u64) -> Option<u64> {
+        if self.is_open() {
+            return None;
+        }
         let len = self.len_of(addr)? as u64;
         len.checked_sub(addr % (1 << SPAN))
     }
@@ -147,7 +171,10 @@ impl Memory {
         {
             return Ok((b, at as usize));
         }
-        Err(self.outside(addr, len))
+        match &self.elsewhere {
+            Some(b) if len <= ELSEWHERE / 2 => Ok((b, at as usize % (ELSEWHERE / 2))),
+            _ => Err(self.outside(addr, len)),
+        }
     }
 
     /// A byte of a buffer in words: `byte 12 of buffer out`.

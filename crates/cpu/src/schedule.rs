@@ -107,7 +107,7 @@ impl<'e, 'k> Scheduler<'e, 'k> {
         Self {
             env,
             resident: (0..room).map(|_| None).collect(),
-            global: env.races.then(|| Global::new(env.threads.warps)),
+            global: (env.races && !env.memory.is_open()).then(|| Global::new(env.threads.warps)),
             waiting: clusters,
             ready: VecDeque::new(),
             remote: VecDeque::new(),
@@ -130,7 +130,10 @@ impl<'e, 'k> Scheduler<'e, 'k> {
         }
         loop {
             if self.steps > self.max_steps {
-                return Err(self.stuck(format!("the run took more than {} steps", self.max_steps)));
+                let text = format!("the run took more than {} steps", self.max_steps);
+                let mut cut = self.stuck(text);
+                cut.kind = FaultKind::Limit;
+                return Err(cut);
             }
             let busy = match self.env.timing {
                 Timing::Random => self.random_turn()?,

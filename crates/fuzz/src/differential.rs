@@ -146,7 +146,7 @@ impl Subject {
         let kind = failure.kind.as_str();
         let left = match kind {
             "Race" if failure.text.contains("of buffer") => assumed.contains(&"A.writer"),
-            "Deadlock" if failure.text.contains("polls") => {
+            "Deadlock" | "Limit" if failure.text.contains("polls") => {
                 assumed.contains(&"A.lock") || assumed.contains(&"A.flags")
             }
             // The checker follows who may touch what, not what was written before.

@@ -12,6 +12,7 @@ use warpline_fuzz::corpus::Entry;
 use warpline_fuzz::pool::{Campaign, worker};
 use warpline_fuzz::report::Sort;
 use warpline_fuzz::{Effort, Finding, Report, Subject, campaign, shrink};
+use warpline_ir::Target;
 
 /// Holds the checker against the executor on random kernels.
 #[derive(Parser)]
@@ -275,6 +276,10 @@ fn tell(finding: &Finding) {
     );
     if let Some(kernel) = finding.subject.kernel() {
         println!("{kernel}");
+        println!(
+            "{}",
+            warpline_check::examine(&kernel, &Target::SM_90A).text()
+        );
     }
     if let Some(f) = &finding.outcomes.failure {
         println!("launch: {:?}", f.values);
@@ -292,6 +297,10 @@ fn show(subject: &Subject, seed: u64, effort: Effort) -> Result<ExitCode> {
     let outcomes = outcomes.context("the kernel of this seed cannot be built")?;
     if let Some(kernel) = subject.kernel() {
         println!("{kernel}");
+        println!(
+            "{}",
+            warpline_check::examine(&kernel, &Target::SM_90A).text()
+        );
     }
     println!("{outcomes:#?}");
     Ok(ExitCode::SUCCESS)

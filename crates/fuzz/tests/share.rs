@@ -32,6 +32,8 @@ fn no_proved_kernel_goes_wrong() {
         .collect();
     assert!(new.is_empty(), "proved and wrong: {new:#?}");
     assert_eq!(report.of(Sort::Panic).count(), 0);
+    let refuted: Vec<_> = report.of(Sort::FalseAlarm).map(|f| f.seed).collect();
+    assert!(refuted.is_empty(), "right and refuted: {refuted:?}");
 }
 
 /// The same for every order of small launches of other kernels.

@@ -80,6 +80,8 @@ pub enum FaultKind {
     Trap,
     /// Nothing can go on.
     Deadlock,
+    /// The run was cut off at its limit of steps.
+    Limit,
     /// The launch does not fit the kernel.
     Launch,
     /// An op with a type it does not take.

@@ -482,7 +482,7 @@ impl World<'_, '_> {
                 let (phase, before) = (as_told(before + 1), as_told(before));
                 let (rule, some, why) = match self.goes_on_apart(record) {
                     true => (
-                        &rules::LANES,
+                        &rules::LATE,
                         "some lanes of ",
                         "one of them went on and did not wait for the others (bar.warp.sync)",
                     ),

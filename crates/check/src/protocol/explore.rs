@@ -17,6 +17,7 @@ use super::state::{Env, State, Status};
 use super::trace::{Trail, What};
 use super::world::{Stop, World};
 use crate::refusal::Refusal;
+use crate::replay::Values;
 use crate::symbolic::Question;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -27,10 +28,14 @@ const MOST_STATES: [u64; 2] = [20_000, 4_000];
 /// The most steps that are walked.
 const MOST_STEPS: u64 = 10_000_000;
 
+/// The most refusals that are looked for: the first may be one that no launch leads to.
+const MOST_REFUSALS: usize = 6;
+
 /// What was found, and how far it was looked.
 #[derive(Default)]
 pub(super) struct Explored {
-    pub(super) refusal: Option<Refusal>,
+    /// Refusals, each with the launch that leads to it.
+    pub(super) refusals: Vec<(Refusal, Values)>,
     pub(super) states: u64,
     pub(super) steps: u64,
 }
@@ -55,7 +60,7 @@ pub(super) fn explore(env: &Env<'_>, start: State) -> Explored {
         env.assumed.borrow_mut().clear();
         let together = Search::new(env, true).from(start);
         walked += together.steps;
-        if together.refusal.is_none() {
+        if together.refusals.is_empty() {
             return Explored {
                 steps: walked,
                 ..together
@@ -86,6 +91,8 @@ struct Search<'e, 'k> {
     open: VecDeque<usize>,
     looked: u64,
     steps: u64,
+    /// Where the walk stopped.
+    stops: Vec<Stop>,
 }
 
 impl<'e, 'k> Search<'e, 'k> {
@@ -101,13 +108,20 @@ impl<'e, 'k> Search<'e, 'k> {
             open: VecDeque::new(),
             looked: 0,
             steps: 0,
+            stops: Vec::new(),
         }
     }
 
     fn from(mut self, start: State) -> Explored {
-        let refusal = self.all(start).err().map(|Stop(refusal)| *refusal);
+        if let Err(stop) = self.all(start) {
+            self.stops.push(stop);
+        }
+        let refusals = self.stops.into_iter().map(|stop| {
+            let values = super::found::values(self.env, &stop.decisions);
+            (*stop.refusal, values)
+        });
         Explored {
-            refusal,
+            refusals: refusals.collect(),
             states: self.found.len().max(1) as u64,
             steps: self.steps,
         }
@@ -129,7 +143,7 @@ impl<'e, 'k> Search<'e, 'k> {
                 }
                 if next.st.trail.is_on() {
                     (next.cur, next.loc) = (warp, loc);
-                    next.trail(What::Decides(next.decision(q, yes).into()));
+                    next.trail(What::Decides(q, yes, next.decision(q, yes).into()));
                 }
                 self.enter(next.st)?;
             }
@@ -142,7 +156,14 @@ impl<'e, 'k> Search<'e, 'k> {
         let mut world = World::new(self.env, state);
         let went = go(&mut world);
         self.steps += world.steps;
-        let Some(asks) = went? else {
+        let went = match went {
+            Err(stop) if !self.together && self.stops.len() + 1 < MOST_REFUSALS => {
+                self.stops.push(stop);
+                return Ok(());
+            }
+            went => went?,
+        };
+        let Some(asks) = went else {
             return Ok(());
         };
         if self.looked > MOST_STATES[usize::from(!self.together)] || self.steps > MOST_STEPS {

@@ -34,6 +34,7 @@ mod explore;
 mod finish;
 mod fold;
 mod forget;
+mod found;
 mod groups;
 mod know;
 mod lanes;
@@ -59,6 +60,7 @@ mod world;
 use crate::assumption::Assumption;
 use crate::facts::Facts;
 use crate::refusal::Refusal;
+use crate::replay::Values;
 use crate::symbolic::{Node, Terms};
 use crate::uniform::Uniformity;
 use code::{Kinds, Program};
@@ -70,15 +72,51 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use value::Held;
-use warpline_ir::{Kernel, Loc, Mask, StmtKind, Sync, Target, Tile};
+use warpline_ir::{Access, Kernel, Loc, Mask, Memory, StmtKind, Sync, Target, Tile, Touch};
 
 /// What the walk found, and how far it went.
 pub(crate) struct Walked {
-    pub(crate) refusal: Option<Refusal>,
+    /// Refusals, each with the launch that leads to it; one is enough to refuse.
+    pub(crate) refusals: Vec<(Refusal, Values)>,
     /// Facts that the walk takes for granted.
     pub(crate) assumptions: Vec<Assumption>,
     pub(crate) states: u64,
     pub(crate) steps: u64,
+}
+
+/// What the synchronization of a kernel follows from.
+pub(crate) struct Matters {
+    /// By register.
+    pub(crate) regs: Vec<bool>,
+    /// By tile.
+    tiles: Vec<bool>,
+}
+
+impl Matters {
+    pub(crate) fn of(kernel: &Kernel) -> Self {
+        let slice = Slice::of(kernel, &Uniformity::of(kernel));
+        Self {
+            tiles: followed(&aliases(kernel), &slice),
+            regs: slice.regs,
+        }
+    }
+
+    /// Does a touch write to memory that something follows from?
+    pub(crate) fn is_written_by(&self, touch: &Touch) -> bool {
+        let writes = touch.access != Access::Read;
+        match (slice::tile_of(touch), touch.memory) {
+            (Some(tile), _) => writes && self.tiles[tile.index()],
+            (None, Memory::Register(_)) => false,
+            (None, _) => writes,
+        }
+    }
+}
+
+/// By tile: are words of it, or of one that shares bytes with it, followed? Then its bytes are
+/// more than bytes.
+fn followed(aliases: &[Vec<u32>], slice: &Slice) -> Vec<bool> {
+    let words = |tiles: &Vec<u32>| tiles.iter().any(|&t| slice.words[t as usize]);
+    aliases.iter().map(words).collect()
 }
 
 /// Decides the protocol of a kernel whose structure is sound.
@@ -95,9 +133,7 @@ fn walk(kernel: &Kernel, target: &Target) -> Walked {
     let mut slots = Slots::new(kernel, &slice);
     let mut kinds = Kinds::default();
     let aliases = aliases(kernel);
-    // Bytes of words that are followed are more than bytes, in every tile that has them.
-    let words = |tiles: &Vec<u32>| tiles.iter().any(|&t| slice.words[t as usize]);
-    let followed: Vec<bool> = aliases.iter().map(words).collect();
+    let followed = followed(&aliases, &slice);
     let mut programs: Vec<_> = (0..kernel.roles.len())
         .map(|r| Program::of(kernel, r, &slice, &slots, &followed, &mut kinds))
         .collect();
@@ -166,7 +202,7 @@ fn walk(kernel: &Kernel, target: &Target) -> Walked {
     env.counting = ahead::counting(&env);
     let explored = explore::explore(&env, start(&env));
     Walked {
-        refusal: explored.refusal,
+        refusals: explored.refusals,
         assumptions: assumptions(&env),
         states: explored.states,
         steps: explored.steps,

@@ -51,6 +51,8 @@ rules! {
     BOUNDS "R12.bounds" "an access stays inside one stage of its tile and inside its barriers";
     /// Lanes.
     LANES "R15.lanes" "lanes of one warp that pass data to each other meet in between";
+    /// Lanes that wait by themselves.
+    LATE "R15.late" "lanes that wait for a phase each by itself meet before one of them lets the phase after next begin";
     /// Whole warps.
     WHOLE "R15.whole" "an act of whole warps is reached by whole warps";
     /// Circles.

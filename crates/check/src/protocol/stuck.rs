@@ -228,7 +228,7 @@ impl World<'_, '_> {
         let left =
             (0..self.st.warps.len()).any(|v| matches!(self.stand(v, lack), Some(Stand::Left(_))));
         // Whoever has left did so in every launch, if none had to be told apart.
-        let decided = |s: &super::trace::Step| matches!(s.what, What::Decides(_));
+        let decided = |s: &super::trace::Step| matches!(s.what, What::Decides(..));
         let trips = left && self.st.trail.back().any(decided);
         match lack {
             Lack::Bytes(bar) if self.st.bars[bar].bytes < 0 => &rules::BYTES,

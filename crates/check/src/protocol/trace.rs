@@ -2,6 +2,7 @@
 
 use super::state::{Env, as_told};
 use crate::refusal::Event;
+use crate::symbolic::Question;
 use std::rc::Rc;
 use warpline_ir::Loc;
 
@@ -49,7 +50,8 @@ pub(super) enum What {
         what: &'static str,
     },
     Fences,
-    Decides(Rc<str>),
+    /// A question, its answer, and both in words.
+    Decides(Question, bool, Rc<str>),
 }
 
 struct Link {
@@ -97,6 +99,17 @@ impl Trail {
             let before = self.last.take();
             self.last = Some(Rc::new(Link { step, before }));
         }
+    }
+
+    /// What was decided, oldest first.
+    pub(super) fn decisions(&self) -> Vec<(Question, bool)> {
+        let decided = self.back().filter_map(|s| match s.what {
+            What::Decides(q, yes, _) => Some((q, yes)),
+            _ => None,
+        });
+        let mut list: Vec<_> = decided.collect();
+        list.reverse();
+        list
     }
 
     /// Newest first.
@@ -174,7 +187,7 @@ impl Step {
             }
             What::Waits { what } => format!("waits for its {what}"),
             What::Fences => "runs fence.proxy.async".to_owned(),
-            What::Decides(what) => format!("finds that {what}"),
+            What::Decides(_, _, what) => format!("finds that {what}"),
         };
         Event {
             who,

@@ -5,11 +5,16 @@ use super::record::{Record, Who};
 use super::state::{Env, FIRST, State};
 use super::trace::What;
 use crate::refusal::{Event, Refusal, Rule, Side};
+use crate::symbolic::Question;
 use warpline_ir::{Fault, FaultKind, Loc};
 
 /// The walk is over: a rule is broken, or something cannot be decided.
 #[derive(Debug)]
-pub(super) struct Stop(pub(super) Box<Refusal>);
+pub(super) struct Stop {
+    pub(super) refusal: Box<Refusal>,
+    /// What was decided on the way.
+    pub(super) decisions: Vec<(Question, bool)>,
+}
 
 /// A state, and who acts on it.
 pub(super) struct World<'e, 'k> {
@@ -34,7 +39,7 @@ pub(super) struct World<'e, 'k> {
     /// Could it compare what a `while` counts by itself?
     pub(super) counts: bool,
     /// What must be decided before it can run.
-    pub(super) asked: Option<crate::symbolic::Question>,
+    pub(super) asked: Option<Question>,
     /// Did an address of the op follow from nothing known?
     pub(super) lost: bool,
     /// The bytes of a copy that a launch decides.
@@ -107,7 +112,7 @@ impl<'e, 'k> World<'e, 'k> {
         trace: Vec<Event>,
     ) -> Stop {
         let locs = &self.env.kernel.locs;
-        Stop(Box::new(Refusal {
+        let refusal = Box::new(Refusal {
             rule: *rule,
             text: format!("{} {text}", self.who(warp)),
             role: Some(self.role_name(warp)),
@@ -117,7 +122,12 @@ impl<'e, 'k> World<'e, 'k> {
             others,
             help: None,
             trace,
-        }))
+            witness: None,
+        });
+        Stop {
+            refusal,
+            decisions: self.st.trail.decisions(),
+        }
     }
 
     pub(super) fn refuse(&self, rule: &Rule, text: String) -> Stop {
@@ -138,7 +148,7 @@ impl<'e, 'k> World<'e, 'k> {
 
     /// A stop, as a fault that an op can hand through.
     pub(super) fn fault(&mut self, stop: Stop) -> Fault {
-        let fault = Fault::new(FaultKind::Barrier, stop.0.text.clone());
+        let fault = Fault::new(FaultKind::Barrier, stop.refusal.text.clone());
         self.stop.get_or_insert(stop);
         fault
     }
@@ -163,7 +173,7 @@ impl<'e, 'k> World<'e, 'k> {
             What::Arrives { bar, .. } | What::Passes { bar, .. } | What::Copies { bar, .. } => {
                 bars.contains(bar)
             }
-            What::Decides(_) => true,
+            What::Decides(..) => true,
             _ => false,
         };
         self.events(|s| about(&s.what), 12)

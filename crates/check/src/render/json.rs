@@ -6,16 +6,20 @@
 //!   assumptions: [{ code, text, at }],
 //!   refusals: [{ code, rule, text, undecided, role, at, stack,
 //!                others: [{ text, role, at }], help,
-//!                trace: [{ who, what, at }] }] }
+//!                trace: [{ who, what, at }],
+//!                witness: { grid, scalars, words: [{ param, byte, type, value }], fill,
+//!                           timing, seed, skeleton, fault } }] }
 //! ```
 //!
-//! `at` is `{ file, line, column }`, or null like `role` and `help` where there is none;
+//! `at` is `{ file, line, column }`, or null like `role`, `help` and `witness` where there is none;
 //! `stack` holds all such lines that lead to `at`, innermost first.
 
 use crate::assumption::Assumption;
 use crate::refusal::{Event, Refusal, Side};
+use crate::replay::Witness;
 use crate::report::Report;
 use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
 use warpline_ir::Frame;
 
 #[derive(Serialize)]
@@ -42,6 +46,28 @@ struct RefusalView<'r> {
     others: &'r [Side],
     help: Option<&'r str>,
     trace: &'r [Event],
+    witness: Option<&'r Witness>,
+}
+
+#[derive(Serialize)]
+struct WitnessView<'r> {
+    grid: [u32; 3],
+    scalars: BTreeMap<&'r str, i128>,
+    words: Vec<WordView<'r>>,
+    fill: String,
+    timing: &'static str,
+    seed: u64,
+    skeleton: bool,
+    fault: &'r str,
+}
+
+#[derive(Serialize)]
+struct WordView<'r> {
+    param: &'r str,
+    byte: u64,
+    #[serde(rename = "type")]
+    ty: String,
+    value: i128,
 }
 
 #[derive(Serialize)]
@@ -111,6 +137,33 @@ impl Serialize for Refusal {
             others: &self.others,
             help: self.help.as_deref(),
             trace: &self.trace,
+            witness: self.witness.as_deref(),
+        };
+        view.serialize(to)
+    }
+}
+
+impl Serialize for Witness {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let name = |i: usize| self.params.get(i).map_or("?", String::as_str);
+        let scalars = self.values.scalars.iter().enumerate();
+        let words = self.values.words.iter().map(|w| WordView {
+            param: name(w.param),
+            byte: w.byte,
+            ty: w.ty.to_string(),
+            value: w.value,
+        });
+        let view = WitnessView {
+            grid: self.values.grid,
+            scalars: scalars
+                .filter_map(|(i, x)| Some((name(i), (*x)?)))
+                .collect(),
+            words: words.collect(),
+            fill: self.values.fill.to_string(),
+            timing: self.timing.name(),
+            seed: self.seed,
+            skeleton: self.skeleton,
+            fault: &self.fault,
         };
         view.serialize(to)
     }
@@ -176,6 +229,7 @@ mod tests {
                 at: Some(at),
                 stack: vec![at],
                 undecided: true,
+                witness: None,
                 others: vec![Side {
                     text: "the read".into(),
                     role: None,
@@ -210,6 +264,7 @@ mod tests {
                     "others": [{ "text": "the read", "role": null, "at": null }],
                     "help": "fence",
                     "trace": [{ "who": "math, warp 0", "what": "writes", "at": place }],
+                    "witness": null,
                 }],
             })
         );

@@ -128,6 +128,11 @@ impl Texts {
             text += &self.place(side.at, side.role.as_deref());
         }
         text += &self.trace(&r.trace);
+        if let Some(witness) = &r.witness {
+            let fault = witness.fault.lines().next().unwrap_or_default();
+            text += &format!("{}: {witness}\n", self.look.paint(Part::Good, "launch"));
+            text += &self.note("executor", fault);
+        }
         if let Some(help) = &r.help {
             text += &format!("{}: {help}\n", self.look.paint(Part::Good, "help"));
         }
@@ -205,6 +210,7 @@ mod tests {
             at,
             stack: vec![frame("src/line.rs", 88), frame("src/main.rs", 12)],
             undecided: false,
+            witness: None,
             others: vec![Side {
                 text: "the store is issued here".into(),
                 role: Some("store".into()),
@@ -292,6 +298,7 @@ assumes: each byte of y has one writer [A.writer] at main.rs:130
     fn what_is_undecided_is_no_error() {
         let open = Refusal {
             undecided: true,
+            witness: None,
             at: None,
             others: vec![],
             help: None,

@@ -152,13 +152,53 @@ impl Terms {
 
     /// Decides a question.
     pub(crate) fn decide(&self, d: &mut Decided, q: Question, yes: bool) {
+        self.take(d, q, yes);
+        d.impossible |= !self.loose.get() && self.contradicts(d);
+    }
+
+    /// Do decisions about the launch contradict each other, as far as their terms show? Those
+    /// about iterations do not count: a state stands for others with more of them.
+    fn contradicts(&self, d: &Decided) -> bool {
+        let empty = |t: &TermId| {
+            let range = self.range_of(d, *t);
+            range.lo > range.hi
+        };
+        let fixed = |t: &&TermId| self.is_fixed(**t);
+        let wrong = |(&p, &known): (&TermId, &bool)| match self.node(p) {
+            Node::Less(t, k) => {
+                let range = self.range_of(d, t);
+                if known { range.lo >= k } else { range.hi < k }
+            }
+            Node::Equal(t, k) => {
+                let range = self.range_of(d, t);
+                if known {
+                    !range.has(k)
+                } else {
+                    range.single() == Some(k)
+                }
+            }
+            _ => false,
+        };
+        let truths = d.truths.iter().filter(|(t, _)| self.is_fixed(**t));
+        d.ranges.keys().filter(fixed).any(empty) || { truths }.any(wrong)
+    }
+
+    fn take(&self, d: &mut Decided, q: Question, yes: bool) {
         match q {
             Question::More { of, than } => {
                 let range = match yes {
                     true => Range::new(than + 1, Range::ANY.hi),
                     false => Range::new(Range::ANY.lo, than),
                 };
+                let is_first = !d.ranges.contains_key(&of);
                 self.narrow(d, of, range, DEPTH);
+                // No iteration at all, or some: later ones would tell states apart for ever.
+                if is_first
+                    && than == 0
+                    && let Node::Loop { count, .. } = self.node(of)
+                {
+                    self.narrow(d, count, range, DEPTH);
+                }
                 if yes && self.rests.get() {
                     self.whole_loop(d, of, than + 1);
                 }

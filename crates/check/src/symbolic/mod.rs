@@ -17,8 +17,10 @@
 //! | `normal` | sums, products, quotients and remainders in normal form |
 //! | `range` | the integers that a term may be: an interval and a residue |
 //! | `decide` | decisions about terms, and predicates that follow from them |
+//! | `model` | integers for which decisions hold |
 
 mod decide;
+mod model;
 mod normal;
 mod range;
 mod term;
@@ -26,6 +28,7 @@ mod term;
 mod tests;
 
 pub(crate) use decide::{Decided, Question};
+pub(crate) use model::Model;
 pub(crate) use normal::Fit;
 pub(crate) use range::{Range, type_range};
 pub(crate) use term::{Arg, Node, Sym, TermId, Terms, operands};

@@ -97,11 +97,15 @@ impl Range {
     }
 
     pub(crate) fn plus(self, x: i128) -> Self {
+        let residue = match self.modulus {
+            1 => 0,
+            modulus => (self.residue + x).rem_euclid(modulus),
+        };
         Self {
             lo: clamp(self.lo.saturating_add(x)),
             hi: clamp(self.hi.saturating_add(x)),
             modulus: self.modulus,
-            residue: (self.residue + x).rem_euclid(self.modulus),
+            residue,
         }
     }
 
@@ -115,6 +119,9 @@ impl Range {
     }
 
     pub(super) fn times(self, k: i128) -> Self {
+        if k == 1 {
+            return self;
+        }
         let ends = [self.lo.saturating_mul(k), self.hi.saturating_mul(k)];
         let modulus = self.modulus_or_zero().saturating_mul(k.abs());
         let modulus = if modulus == i128::MAX { 1 } else { modulus };
@@ -198,7 +205,9 @@ impl Range {
 }
 
 fn residues(modulus: i128, residue: i128) -> Range {
-    let modulus = modulus.max(1);
+    if modulus <= 1 {
+        return Range::one(0);
+    }
     Range {
         lo: 0,
         hi: 0,
@@ -213,6 +222,9 @@ fn clamp(x: i128) -> i128 {
 
 pub(super) fn gcd(a: i128, b: i128) -> i128 {
     let (mut x, mut y) = (a.abs(), b.abs());
+    if x == 1 || y == 1 {
+        return 1;
+    }
     while y != 0 {
         (x, y) = (y, x % y);
     }
@@ -243,6 +255,10 @@ impl Terms {
 
     /// The integers a term may be.
     pub(crate) fn range_of(&self, d: &Decided, t: TermId) -> Range {
+        if self.is_leaf(t) {
+            let own = self.own(t);
+            return d.ranges.get(&t).map_or(own, |decided| own.and(*decided));
+        }
         let structure = match self.node(t) {
             Node::Sum(list) => {
                 let parts = list.iter().fold(Range::one(0), |sum, &(t, k)| {
@@ -259,6 +275,13 @@ impl Terms {
             }),
             Node::Div(s, k) => self.range(d, Arg::Sym(s)).divided(k),
             Node::Rem(s, k) => self.range(d, Arg::Sym(s)).remainder(k),
+            Node::Wrap(s, ty) => {
+                let (all, of) = (type_range(ty), self.range(d, Arg::Sym(s)));
+                match of.is_within(&all) {
+                    true => of,
+                    false => of.plus(-all.lo).remainder(all.hi - all.lo + 1).plus(all.lo),
+                }
+            }
             Node::Quotient(a, b) => {
                 let (a, b) = (self.range(d, a), self.range(d, b));
                 match a.lo >= 0 && b.lo > 0 {

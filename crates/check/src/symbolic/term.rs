@@ -104,6 +104,8 @@ struct Entry {
     counted: bool,
     /// Is it made without products, unknown functions, minima and maxima?
     linear: bool,
+    /// Is it made of no other terms?
+    leaf: bool,
     /// How deep it is nested.
     depth: u32,
     /// The integers it may be when nothing is decided, if that is no matter of its operands.
@@ -173,6 +175,7 @@ impl Terms {
             fixed,
             counted,
             linear,
+            leaf: matches!(&node, Node::Param(_) | Node::Special(_) | Node::Fresh(_)),
             depth,
             own,
         });
@@ -181,7 +184,7 @@ impl Terms {
     }
 
     /// The number of a term, if it is there.
-    pub(super) fn find(&self, node: &Node) -> Option<TermId> {
+    pub(crate) fn find(&self, node: &Node) -> Option<TermId> {
         self.index.borrow().get(node).copied()
     }
 
@@ -203,6 +206,11 @@ impl Terms {
     /// it tells more than its own answer.
     pub(crate) fn is_linear(&self, t: TermId) -> bool {
         self.entries.borrow()[t as usize].linear
+    }
+
+    /// Is it made of no other terms?
+    pub(super) fn is_leaf(&self, t: TermId) -> bool {
+        self.entries.borrow()[t as usize].leaf
     }
 
     /// How deep it is nested.
@@ -259,7 +267,7 @@ pub(crate) fn operands(node: &Node, each: &mut dyn FnMut(&Arg)) {
 }
 
 /// Calls `each` for the terms that a node is made of, but not for the loop it stands in.
-fn each_term(node: &Node, each: &mut dyn FnMut(TermId)) {
+pub(super) fn each_term(node: &Node, each: &mut dyn FnMut(TermId)) {
     match node {
         Node::Sum(list) => list.iter().for_each(|&(t, _)| each(t)),
         Node::Product(list) => list.iter().for_each(|&t| each(t)),

@@ -28,6 +28,7 @@ mod quiet;
 mod read_only;
 mod references;
 mod registers;
+mod replay;
 mod roles;
 mod shared;
 mod stall;

@@ -272,7 +272,7 @@ fn a_run_may_have_a_limit_of_steps() {
         };
         let e = Setup::new().output("x", 128).run(&k, 1, &options);
         let e = e.unwrap_err();
-        assert_eq!(e.kind, FaultKind::Deadlock);
+        assert_eq!(e.kind, FaultKind::Limit);
         assert!(e.text.contains("more than 1048576 steps"), "{e}");
     }
 }

@@ -189,7 +189,7 @@ fn a_limit_on_steps_ends_a_loop_without_end() {
         max_steps: Some(10_000),
         ..Options::default()
     };
-    let e = expect_fault(&k, &options, FaultKind::Deadlock);
+    let e = expect_fault(&k, &options, FaultKind::Limit);
     assert!(e.text.contains("more than 10000 steps"), "{e}");
 }
 

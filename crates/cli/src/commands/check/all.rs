@@ -1,5 +1,6 @@
 //! `warpline check --all`: every program of every family, once.
 
+use super::replay::{self, replays};
 use super::{texts, unproved};
 use crate::answer::Answer;
 use crate::errors::Failure;
@@ -15,7 +16,7 @@ use warpline_ir::{Kernel, Target};
 use warpline_kernels::{AnyFamily, AnyWork, FamilyError, shipped};
 
 /// Checks every family with every config.
-pub(super) fn all(families: &[&dyn AnyFamily]) -> Result<Answer, Failure> {
+pub(super) fn all(families: &[&dyn AnyFamily], replay: bool) -> Result<Answer, Failure> {
     let target = Target::SM_90A;
     let bar = Bar::new();
     let programs = programs(families, &target, &bar)?;
@@ -31,12 +32,19 @@ pub(super) fn all(families: &[&dyn AnyFamily]) -> Result<Answer, Failure> {
     let rows: Vec<Row> = (families.iter())
         .map(|family| Row::new(family.name(), &examined))
         .collect();
-    Ok(Answer::new("check", text(&rows, &examined))
+    let mut answer = Answer::new("check", text(&rows, &examined))
         .field("target", target.name)
         .field("proved", examined.iter().all(Examined::is_proved))
         .field("families", &rows)
         .field("kernels", &examined)
-        .failing(unproved(examined.iter().map(|e| &e.report))))
+        .failing(unproved(examined.iter().map(|e| &e.report)));
+    if replay {
+        let kernels = programs.iter().map(|p| &p.kernel);
+        let replays = replays(kernels.zip(examined.iter().map(|e| &e.report)));
+        answer.text += &replay::text(&replays);
+        answer = answer.field("replays", replays);
+    }
+    Ok(answer)
 }
 
 /// A program, and the first work it was met in.

@@ -1,5 +1,6 @@
 //! `warpline check --corpus`: public bugs, each beside its repair.
 
+use super::replay::{self, replays};
 use super::texts;
 use crate::answer::Answer;
 use crate::errors::Failure;
@@ -14,7 +15,7 @@ use warpline_ir::Target;
 use warpline_kernels::FamilyError;
 
 /// Checks both forms of every bug.
-pub(super) fn corpus() -> Result<Answer, Failure> {
+pub(super) fn corpus(replay: bool) -> Result<Answer, Failure> {
     let target = Target::SM_90A;
     let bar = Bar::new();
     bar.count("checks", all().len());
@@ -27,11 +28,22 @@ pub(super) fn corpus() -> Result<Answer, Failure> {
     drop(bar);
     let verdicts = verdicts.map_err(FamilyError::from)?;
     let objects: Vec<Value> = verdicts.iter().map(object).collect();
-    Ok(Answer::new("check", text(&verdicts))
+    let mut answer = Answer::new("check", text(&verdicts))
         .field("target", target.name)
         .field("expected", verdicts.iter().all(Verdict::is_expected))
         .field("bugs", objects)
-        .failing(unexpected(&verdicts)))
+        .failing(unexpected(&verdicts));
+    if replay {
+        let kernels = verdicts
+            .iter()
+            .map(|v| v.bug.broken().map(|case| case.kernel));
+        let kernels = kernels.collect::<Result<Vec<_>, _>>();
+        let kernels = kernels.map_err(FamilyError::from)?;
+        let replays = replays(kernels.iter().zip(verdicts.iter().map(|v| &v.broken)));
+        answer.text += &replay::text(&replays);
+        answer = answer.field("replays", replays);
+    }
+    Ok(answer)
 }
 
 /// The table, then the reports that are not as expected.

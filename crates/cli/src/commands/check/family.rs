@@ -1,5 +1,6 @@
 //! `warpline check FAMILY`.
 
+use super::replay::{self, replays};
 use super::{launch, lint, texts, unproved};
 use crate::answer::Answer;
 use crate::args::LintArgs;
@@ -38,6 +39,11 @@ pub(crate) fn family(family: &dyn AnyFamily, matches: &ArgMatches) -> Result<Ans
             words::settings(&fallback)
         );
         answer = answer.field("fallback", fallback);
+    }
+    if args.replay {
+        let replays = replays(steps.iter().map(|s| &*s.kernel).zip(&reports));
+        answer.text += &replay::text(&replays);
+        answer = answer.field("replays", replays);
     }
     if args.launch && answer.failure.is_none() {
         launch::run(work.as_ref())?;

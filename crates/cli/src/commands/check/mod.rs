@@ -5,6 +5,7 @@ mod corpus;
 mod family;
 mod launch;
 mod lint;
+mod replay;
 
 pub(crate) use family::family;
 
@@ -26,8 +27,14 @@ pub(crate) fn unnamed(
     let args = CheckArgs::from_arg_matches(matches)
         .map_err(|e| Failure::input("bad-usage", e.to_string()))?;
     match args {
-        CheckArgs { all: true, .. } => all::all(families),
-        CheckArgs { corpus: true, .. } => corpus::corpus(),
+        CheckArgs {
+            all: true, replay, ..
+        } => all::all(families, replay),
+        CheckArgs {
+            corpus: true,
+            replay,
+            ..
+        } => corpus::corpus(replay),
         _ => {
             let known = known(families);
             let text = format!("a family must be named, or --all or --corpus given: {known}");

@@ -1,0 +1,47 @@
+//! The synchronization skeleton of a kernel: what is left of it for runs of many iterations.
+
+use crate::facts::Facts;
+use crate::protocol::Matters;
+use warpline_ir::{Block, Completion, Kernel, Op, StmtKind, Touch};
+
+/// The kernel without the ops that nothing of its synchronization follows from: arithmetic, and
+/// accesses that no barrier counts and whose values decide nothing.
+pub(super) fn skeleton(kernel: &Kernel) -> Kernel {
+    let matters = Matters::of(kernel);
+    let keeps =
+        |t: &Touch| matches!(t.completion, Completion::Bytes(_)) || matters.is_written_by(t);
+    let keep = |op: &Op| {
+        let facts = Facts::of(op);
+        !facts.syncs.is_empty()
+            || facts.touches.iter().any(keeps)
+            || facts.defs.iter().any(|r| matters.regs[r.index()])
+    };
+    let mut kernel = kernel.clone();
+    cut(&mut kernel.prologue, &keep);
+    kernel
+        .roles
+        .iter_mut()
+        .for_each(|r| cut(&mut r.body, &keep));
+    cut(&mut kernel.epilogue, &keep);
+    kernel
+}
+
+fn cut(block: &mut Block, keep: &dyn Fn(&Op) -> bool) {
+    block.0.retain_mut(|s| match &mut s.kind {
+        StmtKind::Op(op) => keep(op),
+        StmtKind::If { then, other, .. } => {
+            cut(then, keep);
+            cut(other, keep);
+            !then.0.is_empty() || !other.0.is_empty()
+        }
+        StmtKind::For { body, .. } | StmtKind::Elect { body } => {
+            cut(body, keep);
+            !body.0.is_empty()
+        }
+        StmtKind::While { head, body, .. } => {
+            cut(head, keep);
+            cut(body, keep);
+            true
+        }
+    });
+}

@@ -1,0 +1,280 @@
+//! Integers for terms: a launch and words of memory for which decisions hold.
+//!
+//! A search, not a proof: what it returns may break a decision. Whoever runs a
+//! kernel with it sees what comes of it.
+
+use super::decide::Question;
+use super::range::{Range, type_range};
+use super::term::{Arg, Node, TermId, Terms, each_term};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// An integer for each term that is not made of others.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Model {
+    pub(crate) values: BTreeMap<TermId, i128>,
+}
+
+/// Rounds of repair.
+const ROUNDS: usize = 48;
+
+/// What a model keeps.
+#[derive(Clone, Copy)]
+enum Kept {
+    Decided(Question, bool),
+    In(TermId, Range),
+}
+
+impl Terms {
+    /// A model in which the decisions hold and terms are in ranges, as far as one is found. It
+    /// has small integers where nothing else is decided, and leaves `fixed` as they are.
+    pub(crate) fn model(
+        &self,
+        decisions: &[(Question, bool)],
+        ranges: &BTreeMap<TermId, Range>,
+        fixed: &Model,
+    ) -> Model {
+        let decided = decisions.iter().map(|&(q, yes)| Kept::Decided(q, yes));
+        let in_range = ranges.iter().map(|(&t, &range)| Kept::In(t, range));
+        let kept: Vec<(Kept, Vec<TermId>)> = decided
+            .chain(in_range)
+            .map(|k| (k, self.leaves_of(k)))
+            .collect();
+        let mut model = fixed.clone();
+        for t in kept.iter().flat_map(|(_, leaves)| leaves) {
+            model.values.entry(*t).or_insert(self.smallest(*t));
+        }
+        for _ in 0..ROUNDS {
+            let broken = |m: &Model| {
+                let broken = kept
+                    .iter()
+                    .filter(|(k, _)| self.keeps(m, *k) == Some(false));
+                broken.count()
+            };
+            let before = broken(&model);
+            let Some((first, leaves)) =
+                { kept.iter() }.find(|(k, _)| self.keeps(&model, *k) == Some(false))
+            else {
+                break;
+            };
+            let mut best: Option<(usize, i128, TermId, i128)> = None;
+            for &t in leaves.iter().filter(|t| !fixed.values.contains_key(t)) {
+                let now = model.values[&t];
+                for x in self.steps(&model, *first, t) {
+                    if x == now || !self.own(t).has(x) {
+                        continue;
+                    }
+                    let mut next = model.clone();
+                    next.values.insert(t, x);
+                    if self.keeps(&next, *first) == Some(false) {
+                        continue;
+                    }
+                    let rank = (broken(&next), x.abs(), t, x);
+                    if best.is_none_or(|b| rank < b) {
+                        best = Some(rank);
+                    }
+                }
+            }
+            match best {
+                Some((left, _, t, x)) if left < before => {
+                    model.values.insert(t, x);
+                }
+                _ => break,
+            }
+        }
+        model
+    }
+
+    /// What a leaf is if nothing is decided of it: as small as it can be.
+    fn smallest(&self, t: TermId) -> i128 {
+        let own = self.own(t);
+        let ty = match self.node(t) {
+            Node::Global(_, ty) | Node::Copied(_, _, ty) => type_range(ty),
+            _ => Range::new(-(1 << 62), 1 << 62),
+        };
+        let own = own.and(ty);
+        match () {
+            _ if own.lo > 0 => own.lo,
+            _ if own.hi < 0 => own.hi,
+            _ => (own.residue).rem_euclid(own.modulus.max(1)).min(own.hi),
+        }
+    }
+
+    /// Integers that may repair a broken decision.
+    fn steps(&self, m: &Model, kept: Kept, t: TermId) -> BTreeSet<i128> {
+        let now = m.values[&t];
+        let mut list: BTreeSet<i128> = (0..4).collect();
+        let own = self.own(t);
+        list.extend([own.lo, own.hi]);
+        for k in 0..40 {
+            list.extend([
+                now + (1 << k),
+                now - (1 << k),
+                1 << k,
+                (1 << k) - 1,
+                (1 << k) + 1,
+            ]);
+        }
+        // The integer at which a term that grows evenly passes a bound.
+        let (of, bounds) = match kept {
+            Kept::In(of, range) => (of, [range.lo, range.hi]),
+            Kept::Decided(Question::More { of, than }, _) => (of, [than, than + 1]),
+            Kept::Decided(Question::Leaves { term, residue, .. }, _) => {
+                (term, [residue, residue + 1])
+            }
+            Kept::Decided(Question::Is(p), _) => match self.node(p) {
+                Node::Less(of, k) => (of, [k - 1, k]),
+                Node::Equal(of, k) => (of, [k, k + 1]),
+                _ => return list,
+            },
+        };
+        let Some(value) = self.value(m, of) else {
+            return list;
+        };
+        for far in [1, 64, 4096, 1 << 16] {
+            let mut next = m.clone();
+            next.values.insert(t, now + far);
+            let slope = self.value(&next, of).map_or(0, |x| x - value);
+            if slope != 0 {
+                for bound in bounds {
+                    let scaled = bound.saturating_sub(value).saturating_mul(far);
+                    let by = scaled.div_euclid(slope);
+                    list.extend((-1..=1).map(|e| now.saturating_add(by).saturating_add(e)));
+                    let up = now.saturating_add(by.saturating_add(far - 1).div_euclid(far) * far);
+                    list.insert(up);
+                }
+            }
+        }
+        let tight = |x: i128| x - (x - own.residue).rem_euclid(own.modulus.max(1));
+        let more: Vec<i128> = list.iter().map(|&x| tight(x)).collect();
+        list.extend(more.iter().map(|x| x + own.modulus));
+        list.extend(more);
+        list
+    }
+
+    fn keeps(&self, m: &Model, kept: Kept) -> Option<bool> {
+        match kept {
+            Kept::In(t, range) => self.value(m, t).map(|x| range.has(x)),
+            Kept::Decided(Question::Is(t), yes) => self.value(m, t).map(|x| (x != 0) == yes),
+            Kept::Decided(Question::More { of, than }, yes) => {
+                self.value(m, of).map(|x| (x > than) == yes)
+            }
+            Kept::Decided(
+                Question::Leaves {
+                    term,
+                    modulus,
+                    residue,
+                },
+                yes,
+            ) => {
+                let x = self.value(m, term)?;
+                Some((x.checked_rem_euclid(modulus)? == residue) == yes)
+            }
+        }
+    }
+
+    /// The leaves that say whether something is kept.
+    fn leaves_of(&self, kept: Kept) -> Vec<TermId> {
+        let of = match kept {
+            Kept::In(t, _) | Kept::Decided(Question::Is(t), _) => t,
+            Kept::Decided(Question::More { of, .. }, _) => of,
+            Kept::Decided(Question::Leaves { term, .. }, _) => term,
+        };
+        let mut leaves = BTreeSet::new();
+        self.add_leaves(of, &mut leaves);
+        leaves.into_iter().collect()
+    }
+
+    fn add_leaves(&self, t: TermId, leaves: &mut BTreeSet<TermId>) {
+        let node = self.node(t);
+        if let Node::Loop { count, .. } = node {
+            return self.add_leaves(count, leaves);
+        }
+        if is_leaf(&node) {
+            leaves.insert(t);
+            return;
+        }
+        each_term(&node, &mut |t| self.add_leaves(t, leaves));
+    }
+
+    /// The integer that an operand is in a model, with small ones for what the model lacks.
+    pub(crate) fn place(&self, m: &Model, a: Arg) -> Option<i128> {
+        let mut leaves = BTreeSet::new();
+        if let Arg::Sym(s) = a {
+            self.add_leaves(s.term, &mut leaves);
+        }
+        let mut m = m.clone();
+        for t in leaves {
+            m.values.entry(t).or_insert(self.smallest(t));
+        }
+        self.arg(&m, a)
+    }
+
+    /// The integer that a term is in a model; a predicate is 0 or 1.
+    fn value(&self, m: &Model, t: TermId) -> Option<i128> {
+        if let Some(&x) = m.values.get(&t) {
+            return Some(x);
+        }
+        let arg = |a: &Arg| self.arg(m, *a);
+        let truth = |holds: bool| Some(i128::from(holds));
+        match self.node(t) {
+            Node::Sum(list) => {
+                let mut parts = list.iter();
+                parts.try_fold(0i128, |sum, &(t, k)| {
+                    sum.checked_add(self.value(m, t)?.checked_mul(k)?)
+                })
+            }
+            Node::Product(list) => {
+                let mut parts = list.iter();
+                parts.try_fold(1i128, |x, &t| x.checked_mul(self.value(m, t)?))
+            }
+            Node::Div(s, k) => arg(&Arg::Sym(s))?.checked_div_euclid(k),
+            Node::Rem(s, k) => arg(&Arg::Sym(s))?.checked_rem_euclid(k),
+            Node::Quotient(a, b) => arg(&a)?.checked_div_euclid(arg(&b)?),
+            Node::Remainder(a, b) => arg(&a)?.checked_rem_euclid(arg(&b)?),
+            Node::Least(a, b) => Some(arg(&a)?.min(arg(&b)?)),
+            Node::Greatest(a, b) => Some(arg(&a)?.max(arg(&b)?)),
+            Node::Wrap(s, ty) => {
+                let range = type_range(ty);
+                let x = arg(&Arg::Sym(s))?.checked_sub(range.lo)?;
+                Some(x.rem_euclid(range.hi - range.lo + 1) + range.lo)
+            }
+            Node::Less(t, k) => truth(self.value(m, t)? < k),
+            Node::Equal(t, k) => truth(self.value(m, t)? == k),
+            Node::Both(a, b) => truth(arg(&a)? != 0 && arg(&b)? != 0),
+            Node::Either(a, b) => truth(arg(&a)? != 0 || arg(&b)? != 0),
+            Node::Test(u32::MAX, args) => truth(arg(&args[0])? == arg(&args[1])?),
+            Node::Test(n, args) if n == u32::MAX - 1 => truth(arg(&args[0])? < arg(&args[1])?),
+            Node::Iterations(from, to, step) => {
+                let (from, to, step) = (arg(&from)?, arg(&to)?, arg(&step)?);
+                let left = to.checked_sub(from)?.max(0);
+                (step > 0).then(|| (left + step - 1) / step)
+            }
+            Node::Loop { count, .. } => self.value(m, count),
+            Node::Counter {
+                round, from, step, ..
+            } => arg(&from)?.checked_add(arg(&step)?.checked_mul(round.into())?),
+            _ => None,
+        }
+    }
+
+    fn arg(&self, m: &Model, a: Arg) -> Option<i128> {
+        match a {
+            Arg::Num(x) => Some(x),
+            Arg::Sym(s) => self.value(m, s.term)?.checked_add(s.off),
+            Arg::Pred { term, not } => {
+                let x = self.value(m, term)?;
+                Some(i128::from((x != 0) != not))
+            }
+        }
+    }
+}
+
+/// Is a term one that any integer of its type could be?
+fn is_leaf(node: &Node) -> bool {
+    match node {
+        Node::Param(_) | Node::Special(_) | Node::Fresh(_) => true,
+        Node::Global(..) | Node::Copied(..) | Node::Function(..) => true,
+        Node::Test(n, _) => *n < u32::MAX - 1,
+        _ => false,
+    }
+}
