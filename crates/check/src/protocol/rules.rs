@@ -57,6 +57,8 @@ rules! {
     WHOLE "R15.whole" "an act of whole warps is reached by whole warps";
     /// Circles.
     CYCLE "R17.cycle" "roles do not wait for each other in a circle";
+    /// Runs that fail, of kernels that the walk does not decide.
+    RUN "R17.run" "no launch that the kernel takes hangs, races or leaves its bounds";
     /// Undecided: control.
     UNKNOWN "U.unknown" "what decides a synchronisation follows from launch parameters, indices, or values passed on through shared memory";
     /// Undecided: too many states.

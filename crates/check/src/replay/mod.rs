@@ -23,9 +23,10 @@ pub use values::{Fill, Values, Word};
 pub(crate) use values::{base, place};
 pub use witness::Witness;
 
+use crate::protocol::rules::RUN;
 use crate::refusal::Refusal;
 use skeleton::skeleton;
-use warpline_cpu::{Options, RunError, Timing, run};
+use warpline_cpu::{Options, RunError, Timing, WaitOn, run};
 use warpline_ir::{FaultKind, Kernel, ParamKind};
 
 /// Statements of a run with the values that the walk found.
@@ -41,43 +42,80 @@ const SKELETON_STEPS: u64 = 20_000_000;
 const CITED: [&str; 3] = ["R8.start", "R8.scope", "R15.late"];
 
 /// The first refusal of a kernel that the executor sees; without one the kernel is undecided.
+/// A kernel that the walk does not decide is refuted as well if a run fails.
 pub(crate) fn confirmed(kernel: &Kernel, found: Vec<(Refusal, Values)>) -> Option<Refusal> {
     let mut cut_off = None;
     for (refusal, values) in &found {
-        if refusal.undecided || CITED.contains(&refusal.code()) {
+        if CITED.contains(&refusal.code()) {
             return Some(refusal.clone());
         }
-        if let Some(witness) = witness(kernel, schedules(values), STEPS, &mut cut_off) {
-            return Some(refusal.with(witness));
+        if let Some(failed) = first_failed(kernel, schedules(values), STEPS, &mut cut_off) {
+            return Some(failed.refute(kernel, refusal.clone()));
         }
     }
     let (first, values) = found.into_iter().next()?;
     let others = others(kernel, &values);
-    let seen =
-        witness(kernel, others, FEW_STEPS, &mut cut_off).or_else(|| on_skeleton(kernel, cut_off));
-    Some(match seen {
-        Some(witness) => first.with(witness),
-        None => first.unseen(),
+    let failed = first_failed(kernel, others, FEW_STEPS, &mut cut_off)
+        .or_else(|| on_skeleton(kernel, cut_off));
+    Some(match failed {
+        Some(failed) => failed.refute(kernel, first),
+        None if first.undecided => first,
+        None => unseen(first),
     })
 }
 
-impl Refusal {
-    fn with(&self, witness: Witness) -> Self {
-        Self {
-            witness: Some(Box::new(witness)),
-            ..self.clone()
-        }
+/// A refutation that no run shows decides nothing.
+fn unseen(refusal: Refusal) -> Refusal {
+    let help = "if the launch keeps to more than its types say, declare it: `at_least`, `at_most`, \
+                `multiple_of`; write counts that are equal in the same way in all roles";
+    Refusal {
+        text: format!("{}; no run on the CPU executor shows it", refusal.text),
+        help: refusal.help.or(Some(help.to_owned())),
+        undecided: true,
+        ..refusal
     }
+}
 
-    /// A refutation that no run shows decides nothing.
-    fn unseen(self) -> Self {
-        let help = "if the launch keeps to more than its types say, declare it: `at_least`, \
-                    `at_most`, `multiple_of`; write counts that are equal in the same way in all roles";
-        Self {
-            text: format!("{}; no run on the CPU executor shows it", self.text),
-            help: self.help.or(Some(help.to_owned())),
-            undecided: true,
-            ..self
+/// A run that failed.
+struct Failed {
+    trial: Trial,
+    skeleton: bool,
+    error: Box<RunError>,
+}
+
+impl Failed {
+    /// The refusal with this run as its witness.
+    fn refute(self, kernel: &Kernel, refusal: Refusal) -> Refusal {
+        let Self {
+            trial,
+            skeleton,
+            error,
+        } = self;
+        let witness = Witness {
+            params: kernel.params.iter().map(|p| p.name.clone()).collect(),
+            values: trial.values,
+            timing: trial.timing,
+            seed: trial.seed,
+            skeleton,
+            fault: error.to_string(),
+        };
+        let witness = Some(Box::new(witness));
+        if !refusal.undecided {
+            return Refusal { witness, ..refusal };
+        }
+        let waits = error.waits.first().map(|w| &w.at);
+        let at = error.at.as_ref().or(waits);
+        Refusal {
+            rule: RUN,
+            text: format!("a run fails: {}", error.text),
+            role: at.map(|site| site.role.clone()),
+            at: at.and_then(|site| site.frame),
+            stack: at.map_or(Vec::new(), |site| site.stack.clone()),
+            undecided: false,
+            others: Vec::new(),
+            help: None,
+            trace: Vec::new(),
+            witness,
         }
     }
 }
@@ -103,59 +141,58 @@ impl Trial {
         };
         run(kernel, &launch, &memory, &options).err()
     }
-
-    fn witness(self, kernel: &Kernel, skeleton: bool, error: &RunError) -> Witness {
-        Witness {
-            params: kernel.params.iter().map(|p| p.name.clone()).collect(),
-            values: self.values,
-            timing: self.timing,
-            seed: self.seed,
-            skeleton,
-            fault: error.to_string(),
-        }
-    }
 }
 
 /// The first run that fails. Notes the first that is cut off.
-fn witness(
+fn first_failed(
     kernel: &Kernel,
     trials: impl IntoIterator<Item = Trial>,
     steps: u64,
     cut_off: &mut Option<Trial>,
-) -> Option<Witness> {
+) -> Option<Failed> {
     for trial in trials {
-        match trial.run(kernel, steps) {
-            Some(error) if error.kind == FaultKind::Limit => {
-                cut_off.get_or_insert(trial);
-            }
-            Some(error) if is_of_protocol(error.kind) => {
-                return Some(trial.witness(kernel, false, &error));
-            }
-            _ => {}
+        let Some(error) = trial.run(kernel, steps) else {
+            continue;
+        };
+        if error.kind == FaultKind::Limit {
+            cut_off.get_or_insert(trial);
+        } else if is_of_protocol(&error) {
+            return Some(Failed {
+                trial,
+                skeleton: false,
+                error,
+            });
         }
     }
     None
 }
 
 /// A run that was cut off, on the skeleton.
-fn on_skeleton(kernel: &Kernel, cut_off: Option<Trial>) -> Option<Witness> {
+fn on_skeleton(kernel: &Kernel, cut_off: Option<Trial>) -> Option<Failed> {
     let trial = cut_off?;
     let error = trial.run(&skeleton(kernel), SKELETON_STEPS)?;
     // What it has lost may be missed by an access, but not by a barrier.
     let counts = matches!(error.kind, FaultKind::Deadlock | FaultKind::Barrier);
-    counts.then(|| trial.witness(kernel, true, &error))
+    (counts && is_of_protocol(&error)).then_some(Failed {
+        trial,
+        skeleton: true,
+        error,
+    })
 }
 
-/// Is a fault one of synchronization, not of the values passed?
-fn is_of_protocol(kind: FaultKind) -> bool {
-    !matches!(
-        kind,
+/// Is a failure one of synchronization, not of the values passed? A flag that is never raised
+/// may be one that others raise.
+fn is_of_protocol(error: &RunError) -> bool {
+    let polls = error.waits.iter().any(|w| w.on == WaitOn::Poll);
+    let of_values = matches!(
+        error.kind,
         FaultKind::TensorMap
             | FaultKind::Trap
             | FaultKind::Limit
             | FaultKind::Launch
             | FaultKind::Illegal
-    )
+    );
+    !polls && !of_values
 }
 
 /// Values in several schedules.
