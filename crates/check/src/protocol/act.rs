@@ -434,6 +434,9 @@ impl World<'_, '_> {
         if self.st.trail.back().any(own) {
             return Ok(());
         }
+        if let Some(stop) = self.second_arrival(bar, meant) {
+            return Err(stop);
+        }
         let text = format!(
             "arrives at {} for phase {}, which {} other arrivals have completed: it is one too many",
             self.env.bar_name(bar),
@@ -449,6 +452,9 @@ impl World<'_, '_> {
         let phase = self.st.bars[bar].phase;
         if self.st.warps[self.cur].know.phases(lanes, bar) >= phase {
             return Ok(());
+        }
+        if let Some(stop) = self.second_arrival(bar, phase - 1) {
+            return Err(stop);
         }
         let text = format!(
             "{verb} {} in phase {}, but does not know that phase {} is complete: it could come too early",
@@ -541,6 +547,11 @@ impl World<'_, '_> {
         };
         let complete = i64::from(self.st.bars[at].phase);
         if complete > phase + 1 {
+            // Who waits for the phase after those it has seen waits for the right one.
+            let early = (phase == known).then(|| self.early_arrival(at, phase));
+            if let Some(stop) = early.flatten() {
+                return Err(stop);
+            }
             let text = format!(
                 "waits for phase {} of {}, which may be two phases further already: it would wait for the wrong one",
                 as_told(phase),
@@ -594,7 +605,24 @@ impl World<'_, '_> {
         }
         let number = self.st.meetings[meeting].over;
         let known = self.st.warps[self.cur].know.all.phases[self.env.first_meeting() + meeting];
-        if known < number && threads.is_some() {
+        if let Some(threads) = threads
+            && known < number
+        {
+            if !self.came_before(meeting) {
+                let text = format!(
+                    "comes to {}, where {threads} threads have met without it: more threads come than the {threads} that are named",
+                    self.env.meeting_name(meeting)
+                );
+                let side = Side {
+                    text: "the last to come before".to_owned(),
+                    role: None,
+                    at: self.env.kernel.locs.author(self.st.meetings[meeting].last),
+                };
+                let mut stop = self.refuse_with(&rules::COUNT, text, vec![side], Vec::new());
+                stop.refusal.help =
+                    Some("name the threads of all warps that come, 32 for each".to_owned());
+                return Err(stop);
+            }
             let text = format!(
                 "comes to {} again without knowing that the last meeting is over",
                 self.env.meeting_name(meeting)
@@ -635,6 +663,14 @@ impl World<'_, '_> {
         }
         self.st.warps[self.cur].status = Status::Meeting { meeting, number };
         Ok(Step::Blocked)
+    }
+
+    /// Has the warp that acts been at a meeting before?
+    fn came_before(&self, meeting: usize) -> bool {
+        let me = self.cur as u32;
+        self.st.trail.back().any(|s| {
+            s.warp == me && matches!(s.what, What::Comes { meeting: m, .. } if m == meeting)
+        })
     }
 
     fn whole(&mut self) -> Result<(), Stop> {

@@ -14,6 +14,7 @@
 //! | `know`, `bits` | what warps and barriers know |
 //! | `record`, `runs`, `touch` | accesses, their bytes, and whether each is ordered after what it conflicts with |
 //! | `act` | barriers, fences, groups |
+//! | `blame` | the statement that a refusal points at |
 //! | `exec`, `domain`, `machine`, `step` | ops, what they run on, and control flow |
 //! | `stretch` | what lies between two acts, run once and then known |
 //! | `state`, `world` | the cluster in the middle of the walk, and who acts on it |
@@ -26,6 +27,7 @@ mod act;
 mod ahead;
 mod asked;
 mod bits;
+mod blame;
 mod canon;
 mod code;
 mod domain;

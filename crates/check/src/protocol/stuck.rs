@@ -72,9 +72,12 @@ impl World<'_, '_> {
         }
         let mut bars: Vec<usize> = stuck.iter().filter_map(|&w| self.bar_of(w)).collect();
         bars.dedup();
-        let lacks = self.bar_of(warp).map(|bar| self.lacks(bar));
-        let lacks = lacks.unwrap_or_default();
-        let text = format!("{} for ever{lacks}{why}", self.awaits(warp));
+        let lacks = match self.st.warps[warp].status {
+            Status::Bar { bar, .. } => self.lacks(bar),
+            Status::Meeting { meeting, .. } => self.absent(meeting),
+            _ => String::new(),
+        };
+        let text = format!("{}, and the wait never ends{lacks}{why}", self.awaits(warp));
         let trace = self.bar_trace(&bars);
         self.refuse_at(rule, warp as u32, self.at(warp), text, others, trace)
     }
@@ -352,18 +355,34 @@ impl World<'_, '_> {
 
     fn lacks(&self, bar: usize) -> String {
         let b = &self.st.bars[bar];
-        let bytes = match (b.bytes, b.terms.is_empty()) {
-            (0, true) => String::new(),
-            (n, true) if n > 0 => format!(" and {n} more bytes"),
-            (n, true) => format!(" and {} bytes fewer than came", -n),
-            _ => " and bytes that are not the ones expected".to_owned(),
+        let phase = as_told(i64::from(b.phase));
+        let arrivals = match b.arrivals {
+            0 => None,
+            n => Some(format!("{n} of {} arrivals", b.count)),
         };
-        format!(
-            ": phase {} has {} of {} arrivals{bytes} to come",
-            as_told(i64::from(b.phase)),
-            b.arrivals,
-            b.count
-        )
+        let bytes = match (b.bytes, b.terms.is_empty()) {
+            (0, true) => None,
+            (n, true) if n > 0 => Some(format!("{n} bytes")),
+            (n, true) => {
+                let more = format!("{} bytes more than expected came", -n);
+                return match arrivals {
+                    Some(missing) => format!(": phase {phase} lacks {missing}, and {more}"),
+                    None => format!(": in phase {phase} {more}"),
+                };
+            }
+            _ => Some("bytes that a copy of another length brings".to_owned()),
+        };
+        let missing: Vec<String> = arrivals.into_iter().chain(bytes).collect();
+        format!(": phase {phase} lacks {}", missing.join(" and "))
+    }
+
+    /// How many threads of a meeting have come.
+    fn absent(&self, meeting: usize) -> String {
+        let m = &self.st.meetings[meeting];
+        match meeting == self.env.cluster_meeting() {
+            true => String::new(),
+            false => format!(": {} of {} threads have come", m.came, m.expected),
+        }
     }
 
     fn awaits(&self, w: usize) -> String {

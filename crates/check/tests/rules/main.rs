@@ -20,6 +20,7 @@ mod lengths;
 mod locks;
 mod looks;
 mod meetings;
+mod messages;
 mod named;
 mod operands;
 mod proxy;

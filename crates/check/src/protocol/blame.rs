@@ -1,0 +1,85 @@
+//! Who is to blame: the statement that a refusal points at.
+//!
+//! A slot that is released twice shows later, at somebody else's wait or
+//! arrival. What happened on the way tells where the second release is.
+
+use super::rules;
+use super::state::as_told;
+use super::trace::{Step, What};
+use super::world::{Stop, World};
+use crate::refusal::Side;
+
+impl World<'_, '_> {
+    /// The refusal of a warp's second arrival for one phase of an mbarrier, if a warp made one:
+    /// in a phase that takes several arrivals.
+    pub(super) fn second_arrival(&self, bar: usize, phase: u32) -> Option<Stop> {
+        let arrivals: Vec<&Step> = self.arrivals(bar, phase).collect();
+        let newest_first = arrivals.iter().enumerate();
+        let (second, first) = { newest_first }.find_map(|(i, second)| {
+            let mut before = arrivals[i + 1..].iter();
+            let first = before.find(|first| first.warp == second.warp)?;
+            Some((*second, *first))
+        })?;
+        let text = format!(
+            "arrives at {} twice for phase {}: it is one arrival too many",
+            self.env.bar_name(bar),
+            as_told(i64::from(phase))
+        );
+        let sides = vec![
+            self.side(first, "the first arrival is here"),
+            self.made_here(bar),
+        ];
+        let trace = self.bar_trace(&[bar]);
+        let (warp, loc) = (second.warp, second.loc);
+        let mut stop = self.refuse_at(&rules::ARRIVALS, warp, loc, text, sides, trace);
+        stop.refusal.help = Some(ONCE.to_owned());
+        Some(stop)
+    }
+
+    /// The refusal of the arrival that lets a phase of an mbarrier begin too early, while the
+    /// warp that acts is yet to see `phase`, the next for it: if the same warp completed both.
+    pub(super) fn early_arrival(&self, bar: usize, phase: i64) -> Option<Stop> {
+        let phase = u32::try_from(phase).ok()?;
+        let second = self.arrivals(bar, phase + 1).last()?;
+        let first = self.arrivals(bar, phase).find(|s| s.warp == second.warp)?;
+        let (name, waiter) = (self.env.bar_name(bar), self.who(self.cur as u32));
+        let (told, next) = (as_told(phase.into()), as_told(i64::from(phase) + 1));
+        let text = format!(
+            "arrives at {name} for phase {next}, though {waiter} may not have seen phase {told} complete: \
+             it would wait for the wrong phase"
+        );
+        let waits = Side {
+            text: format!("{waiter} waits for phase {told} here"),
+            role: Some(self.role_name(self.cur as u32)),
+            at: self.env.kernel.locs.author(self.loc),
+        };
+        let sides = vec![
+            self.side(first, &format!("the arrival for phase {told} is here")),
+            waits,
+        ];
+        let trace = self.bar_trace(&[bar]);
+        let (warp, loc) = (second.warp, second.loc);
+        let mut stop = self.refuse_at(&rules::PARITY, warp, loc, text, sides, trace);
+        stop.refusal.help = Some(ONCE.to_owned());
+        Some(stop)
+    }
+
+    /// Arrivals at an mbarrier for one phase, newest first.
+    fn arrivals(&self, bar: usize, phase: u32) -> impl Iterator<Item = &Step> {
+        self.st.trail.back().filter(move |s| {
+            matches!(s.what, What::Arrives { bar: b, phase: p, times, .. }
+                if b == bar && p == phase && times > 0)
+        })
+    }
+
+    fn side(&self, step: &Step, text: &str) -> Side {
+        Side {
+            text: text.to_owned(),
+            role: Some(self.role_name(step.warp)),
+            at: self.env.kernel.locs.author(step.loc),
+        }
+    }
+}
+
+const ONCE: &str =
+    "arrive once for each phase that was waited for: release a slot once each time it is taken";
