@@ -29,7 +29,7 @@ pub enum Outcome {
     /// Every rule holds, for every trip count.
     Proved,
     /// A rule is broken.
-    Refused,
+    Refuted,
     /// No rule is seen broken, but not all could be decided.
     Undecided,
 }
@@ -39,7 +39,7 @@ impl Outcome {
     pub const fn name(self) -> &'static str {
         match self {
             Outcome::Proved => "proved",
-            Outcome::Refused => "refused",
+            Outcome::Refuted => "refuted",
             Outcome::Undecided => "undecided",
         }
     }
@@ -49,7 +49,7 @@ impl Report {
     /// What it comes to.
     pub fn outcome(&self) -> Outcome {
         if self.refusals.iter().any(|r| !r.undecided) {
-            Outcome::Refused
+            Outcome::Refuted
         } else if self.refusals.is_empty() {
             Outcome::Proved
         } else {

@@ -74,7 +74,7 @@ fn all_reports_every_program_once() {
     assert_eq!(row["family"], "vector-add");
     assert_eq!(row["kernels"], kernels.len());
     assert_eq!(row["proved"], kernels.len());
-    assert_eq!((&row["refused"], &row["undecided"]), (&0.into(), &0.into()));
+    assert_eq!((&row["refuted"], &row["undecided"]), (&0.into(), &0.into()));
 }
 
 #[test]

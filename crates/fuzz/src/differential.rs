@@ -238,7 +238,7 @@ pub fn verdict(kernel: &Kernel) -> (Verdict, Vec<&'static str>) {
     };
     let verdict = match report.outcome() {
         Outcome::Proved => Verdict::Proved,
-        Outcome::Refused => Verdict::Refuted(said()),
+        Outcome::Refuted => Verdict::Refuted(said()),
         Outcome::Undecided => Verdict::Undecided(said()),
     };
     (verdict, assumed)

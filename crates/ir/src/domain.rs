@@ -36,6 +36,10 @@ pub enum Binary {
     Max,
     /// Bits set in both.
     And,
+    /// Bits set in either.
+    Or,
+    /// Bits set in one.
+    Xor,
     /// `a` shifted left by `b` (`u32`) bits.
     Shl,
     /// `a` shifted right by `b` (`u32`) bits, filled with the sign of its type.
@@ -114,6 +118,8 @@ binaries! {
     min Min;
     max Max;
     and And;
+    or Or;
+    xor Xor;
     shl Shl;
     shr Shr;
 }

@@ -230,7 +230,7 @@ fn count(answers: &[Answer<'_>], survivors: &Survivors) -> Report {
         };
         row.made += 1;
         match answer.outcome {
-            Outcome::Refused => {
+            Outcome::Refuted => {
                 row.killed += 1;
                 *report.rules.entry(code).or_default() += 1;
             }

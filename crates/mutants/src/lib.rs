@@ -23,7 +23,7 @@
 //! let greedy = greedy.expect("a place");
 //! assert_eq!(greedy.text, "load: 32 registers per thread, not 24");
 //! let report = examine(&greedy.of(&kernel), &Target::SM_90A);
-//! assert_eq!(report.outcome(), Outcome::Refused);
+//! assert_eq!(report.outcome(), Outcome::Refuted);
 //! # Ok::<(), warpline_ir::BuildErrors>(())
 //! ```
 //!

@@ -45,7 +45,7 @@ fn a_mutant_of_each_kind_is_killed() {
     let mut alive = Vec::new();
     for (subject, mutation) in covering.values() {
         let outcome = examine(&mutation.of(&subject.kernel), &TARGET).outcome();
-        if outcome != Outcome::Refused {
+        if outcome != Outcome::Refuted {
             alive.push(format!(
                 "{}: {}, {}",
                 outcome.name(),

@@ -151,7 +151,7 @@ impl World<'_, '_> {
         };
         let bytes = tx.map(|o| self.val(o));
         let known = bytes.as_ref().and_then(Val::numbers);
-        if bytes == Some(Val::Opaque) {
+        if matches!(bytes, Some(Val::Within(..) | Val::Opaque)) {
             let text = "expects a number of bytes that is not known".to_owned();
             return Err(self.refuse(&rules::UNKNOWN, text));
         }

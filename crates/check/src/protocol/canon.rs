@@ -525,6 +525,7 @@ impl Names<'_> {
                     .for_each(|x| key.add(x));
             }
             Val::Opaque => key.add(5),
+            Val::Within(lo, hi) => [6, *lo, *hi].into_iter().for_each(|x| key.add(x)),
         }
         key.0
     }

@@ -256,7 +256,7 @@ impl Domain for World<'_, '_> {
             ty
         };
         let (Some(x), Some(y)) = (a.arg(ty), b.arg(by)) else {
-            return Val::Opaque;
+            return self.bounded(f, ty, &a, &b);
         };
         let terms = &self.env.terms;
         let bits = 8 * ty.bytes() as i128;
@@ -278,7 +278,9 @@ impl Domain for World<'_, '_> {
             (Binary::Shl, Arg::Num(n)) if n >= bits => Some(Arg::Num(0)),
             (Binary::Shl, Arg::Num(n)) => terms.product(x, Arg::Num(1 << n)),
             (Binary::Shr, Arg::Num(n)) => terms.quotient(&self.st.decided, x, 1 << n.min(bits)),
-            (Binary::Shl | Binary::Shr, _) => return self.function(&[a, b]),
+            (Binary::Or | Binary::Xor, _) | (Binary::Shl | Binary::Shr, _) => {
+                return self.function(&[a, b]);
+            }
         };
         self.fitted(result, ty)
     }
@@ -286,7 +288,13 @@ impl Domain for World<'_, '_> {
     fn convert(&mut self, from: Type, to: Type, v: Val) -> Val {
         match v.arg(from) {
             Some(a) => Val::from_arg(self.env.terms.wrap(&self.st.decided, a, to), to),
-            None => Val::Opaque,
+            None => match self.interval(&v, from) {
+                Some((lo, hi)) => {
+                    let most = u64::try_from(type_range(to).hi).unwrap_or(u64::MAX);
+                    Val::within(lo, hi, most)
+                }
+                None => Val::Opaque,
+            },
         }
     }
 
@@ -318,9 +326,9 @@ impl Domain for World<'_, '_> {
                     let mixed = std::array::from_fn(|l| if c[l] != 0 { x[l] } else { y[l] });
                     Val::of(&mixed, self.active())
                 }
-                _ => Val::Opaque,
+                _ => self.either_of(&a, &b),
             },
-            Val::Opaque => Val::Opaque,
+            Val::Within(..) | Val::Opaque => self.either_of(&a, &b),
         }
     }
 
@@ -423,7 +431,7 @@ impl Domain for World<'_, '_> {
 
     fn vote(&mut self, mode: VoteMode, p: Val) -> Val {
         match (mode, &p) {
-            (_, Val::Opaque | Val::Lanes(_)) => Val::Opaque,
+            (_, Val::Opaque | Val::Within(..) | Val::Lanes(_)) => Val::Opaque,
             // All lanes agree on it.
             (VoteMode::Uniform, _) => Val::Uni(1),
             (VoteMode::All | VoteMode::Any, _) => p,
@@ -439,7 +447,7 @@ impl Domain for World<'_, '_> {
 
     fn broadcast(&mut self, o: Operand, ty: Type, lane: Val) -> Val {
         let whole = self.val(o);
-        if !matches!(whole, Val::Opaque | Val::Lanes(_)) {
+        if !matches!(whole, Val::Opaque | Val::Within(..) | Val::Lanes(_)) {
             return Domain::read(self, o, ty);
         }
         let (Val::Uni(lane), Operand::Reg(r)) = (lane, o) else {
@@ -448,6 +456,7 @@ impl Domain for World<'_, '_> {
         let held = self.env.slots.of(r).map(|s| self.held_at(s).clone());
         match held.map(|h| h.get(1 << (lane % WARP as u64))) {
             Some(Val::Lanes(x)) => Val::Uni(x[lane as usize % WARP]),
+            Some(Val::Within(..)) => Val::Opaque,
             Some(val) if self.env.kernel.ty(r) == ty => val,
             _ => Val::Opaque,
         }

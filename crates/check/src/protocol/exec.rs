@@ -246,7 +246,7 @@ impl World<'_, '_> {
                 (self.running, self.decides, self.asked) = (None, true, None);
                 let sum = self.binary(Binary::Add, ty, old, value);
                 match self.asked.take() {
-                    None if sum != Val::Opaque => sum,
+                    None if !matches!(sum, Val::Within(..) | Val::Opaque) => sum,
                     _ => self.fresh_of(ty),
                 }
             }
@@ -275,7 +275,7 @@ impl World<'_, '_> {
                 let word = (at.cta, at.byte + i as u32 * size);
                 let val = match &val {
                     Val::Lanes(x) => Val::Uni(x[lane]),
-                    Val::Opaque => self.fresh_of(ty),
+                    Val::Within(..) | Val::Opaque => self.fresh_of(ty),
                     val => val.clone(),
                 };
                 self.st.words.insert(word, (val, ty));

@@ -18,34 +18,45 @@ use warpline_ir::{
 };
 
 impl World<'_, '_> {
-    /// Where lanes reach, as runs by CTA; `None`: unknown.
+    /// Where lanes reach: by CTA the lanes that reach into it, and the runs.
     fn lane_runs(
         &mut self,
         lanes: Mask,
         p: &Place,
         width: usize,
-    ) -> Result<Vec<(u32, Vec<Run>)>, Fault> {
+    ) -> Result<Vec<(u32, Mask, Vec<Run>)>, Fault> {
         let unknown = self.val(p.byte).numbers().is_none();
-        let mut by_cta: Vec<(u32, Vec<Run>)> = Vec::new();
-        let mut add = |cta: u32, run: Run| match by_cta.iter_mut().find(|c| c.0 == cta) {
-            Some((_, runs)) if runs.contains(&run) => {}
-            Some((_, runs)) => runs.push(run),
-            None => by_cta.push((cta, vec![run])),
+        let mut by_cta: Vec<(u32, Mask, Vec<Run>)> = Vec::new();
+        let mut add = |cta: u32, lane: usize, run: Run| match by_cta.iter_mut().find(|c| c.0 == cta)
+        {
+            Some((_, lanes, runs)) => {
+                *lanes |= 1 << lane;
+                if !runs.contains(&run) {
+                    runs.push(run);
+                }
+            }
+            None => by_cta.push((cta, 1 << lane, vec![run])),
         };
         if unknown {
-            // Anywhere in the stages they name, and of one lane only if there is only one.
+            // Anywhere in the stages they name, or between bounds; of one lane only if there is only
+            // one.
             let each = self.env.kernel.tile(p.tile).layout.stage_bytes();
             let (ranks, stages) = (self.ranks(p.peer)?, self.stages(p.stage)?);
             let one = lanes.count_ones() == 1;
+            // The first and the last byte of a stage that an access may reach.
+            let (first, last) = match self.val(p.byte) {
+                Val::Within(lo, hi) => (lo as u32 + p.offset, hi as u32 + p.offset + width as u32),
+                _ => (0, each),
+            };
             for lane in lanes_of(lanes) {
-                let lo = self.stage(p.tile, stages[lane])?;
+                let base = self.stage(p.tile, stages[lane])?;
                 let lane_of_run = if one { self.run_lane(lane) } else { ANY_LANE };
                 let run = Run {
-                    lo,
-                    hi: lo + each,
+                    lo: base + first.min(each),
+                    hi: base + last.min(each),
                     lane: lane_of_run,
                 };
-                add(self.rank(ranks[lane])?, run);
+                add(self.rank(ranks[lane])?, lane, run);
             }
             return Ok(by_cta);
         }
@@ -57,7 +68,7 @@ impl World<'_, '_> {
                 hi: at.byte + width as u32,
                 lane: self.run_lane(lane),
             };
-            add(at.cta, run);
+            add(at.cta, lane, run);
         }
         Ok(by_cta)
     }
@@ -112,11 +123,11 @@ impl World<'_, '_> {
         write: bool,
         atomic: bool,
     ) -> Result<(), Fault> {
-        let set = match lanes == self.active() {
-            true => self.lanes(),
-            false => numbered(lanes),
-        };
-        for (cta, runs) in self.lane_runs(lanes, p, width)? {
+        for (cta, there, runs) in self.lane_runs(lanes, p, width)? {
+            let set = match there == self.active() {
+                true => self.lanes(),
+                false => numbered(there),
+            };
             let reached = self.reach(set, cta);
             reached.map_err(|s| self.fault(s))?;
             let touched = self.touch(Touch {
@@ -577,7 +588,7 @@ impl Machine for World<'_, '_> {
     fn store(&mut self, lanes: Mask, at: &At, width: usize, _: &LaneBytes) -> Result<(), Fault> {
         let At::Shared(p) = at else { return Ok(()) };
         self.generic(lanes, p, width, true, false)?;
-        for (cta, runs) in self.lane_runs(lanes, p, width)? {
+        for (cta, _, runs) in self.lane_runs(lanes, p, width)? {
             for r in &runs {
                 self.forget(cta, r.lo, r.hi);
             }
@@ -594,7 +605,7 @@ impl Machine for World<'_, '_> {
     ) -> Result<Lanes<u64>, Fault> {
         if let At::Shared(p) = at {
             self.generic(self.active(), p, width, true, true)?;
-            for (cta, runs) in self.lane_runs(self.active(), p, width)? {
+            for (cta, _, runs) in self.lane_runs(self.active(), p, width)? {
                 runs.iter().for_each(|r| self.forget(cta, r.lo, r.hi));
             }
         }

@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `slice`, `fold`, `code` | what of the program matters, as flat steps |
 //! | `value`, `slots`, `lanes` | what registers hold, where, and in which lanes |
+//! | `interval` | bounds of values that differ from lane to lane |
 //! | `launched` | launch parameters as terms |
 //! | `groups` | loops of different roles that belong together |
 //! | `know`, `bits` | what warps and barriers know |
@@ -38,6 +39,7 @@ mod fold;
 mod forget;
 mod found;
 mod groups;
+mod interval;
 mod know;
 mod lanes;
 mod launched;

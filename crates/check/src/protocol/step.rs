@@ -207,7 +207,7 @@ impl<'k> World<'_, 'k> {
             Val::Lanes(x) => {
                 Goes::Lanes(lanes_of(active).fold(0, |m, l| m | Mask::from(x[l] != 0) << l))
             }
-            Val::Opaque => Goes::Unknown,
+            Val::Within(..) | Val::Opaque => Goes::Unknown,
             known => {
                 let p = known.arg(Type::Pred).unwrap_or(Arg::Num(0));
                 match self.env.terms.truth(&self.st.decided, p) {

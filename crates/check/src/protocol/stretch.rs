@@ -187,6 +187,7 @@ impl World<'_, '_> {
                     key.extend(x.iter());
                 }
                 Val::Opaque => key.push(2 << 40),
+                Val::Within(lo, hi) => key.extend([4 << 40 | held.lanes, *lo, *hi]),
                 // It ends before the first of its steps that goes by a term.
                 Val::Sym(_) | Val::Pred { .. } => key.push(3 << 40),
             }

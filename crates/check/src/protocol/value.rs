@@ -16,7 +16,9 @@ pub(super) enum Val {
     Sym(Sym),
     /// The same predicate in every lane.
     Pred { term: TermId, not: bool },
-    /// Unknown, and not the same in every lane.
+    /// Unknown integers from the first to the second, perhaps another in each lane.
+    Within(u64, u64),
+    /// Unknown, and perhaps another in each lane.
     Opaque,
 }
 
@@ -103,7 +105,7 @@ impl Val {
             Val::Uni(x) => Some(Arg::Num(number(x, ty))),
             Val::Sym(s) => Some(Arg::Sym(s)),
             Val::Pred { term, not } => Some(Arg::Pred { term, not }),
-            Val::Lanes(_) | Val::Opaque => None,
+            Val::Lanes(_) | Val::Within(..) | Val::Opaque => None,
         }
     }
 }

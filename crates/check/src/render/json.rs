@@ -1,7 +1,7 @@
 //! The report as a JSON object.
 //!
 //! ```text
-//! { kernel, hash, outcome: "proved" | "refused" | "undecided",
+//! { kernel, hash, outcome: "proved" | "refuted" | "undecided",
 //!   states, steps, time_s,
 //!   assumptions: [{ code, text, at }],
 //!   refusals: [{ code, rule, text, undecided, role, at, stack,

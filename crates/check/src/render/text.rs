@@ -56,7 +56,7 @@ impl fmt::Display for Verdict<'_> {
         let outcome = report.outcome();
         let part = match outcome {
             Outcome::Proved => Part::Good,
-            Outcome::Refused => Part::Error,
+            Outcome::Refuted => Part::Error,
             Outcome::Undecided => Part::Doubt,
         };
         let word = look.paint(part, outcome.name());
@@ -256,7 +256,7 @@ mod tests {
     fn a_refusal_has_its_rule_both_sides_and_what_led_to_it() {
         let text = texts(Look::Plain).report(&report(vec![refusal()]));
         let expected = "\
-kernel add: refused; 1 state, 20 steps, 1.2 ms
+kernel add: refuted; 1 state, 20 steps, 1.2 ms
 
 error[R6.bulk]: a bulk store still reads out[1]
   --> src/line.rs:88:9, role compute

@@ -204,3 +204,25 @@ fn what_a_lane_adds_to_a_word_is_followed() {
     assert_ne!(codes(&counted(2, 0)), NONE);
     assert_ne!(codes(&counted(3, 2)), NONE);
 }
+
+/// Two warps that store at places of which only bounds are known: each in a half of its own if
+/// the mask says so.
+fn scattered(mask: u32) -> Kernel {
+    kernel(|k| {
+        let table = k.pointer::<u32>("table");
+        let tile = k.tile::<u32>("tile", 1, 64).plain().declare();
+        for (name, half) in [("low", 0u32), ("high", 32)] {
+            k.role(name).warps(1).body(|| {
+                let column = (lane_id() ^ (table.load(lane_id()) & mask)) + half;
+                tile.whole().store(0u32, column, 1u32);
+            });
+        }
+    })
+}
+
+#[test]
+fn places_that_are_unknown_stay_between_their_bounds() {
+    proved(&scattered(31));
+    proved(&scattered(12));
+    assert_eq!(codes(&scattered(63)), ["R3.order"]);
+}

@@ -40,7 +40,7 @@ fn ring(
 #[track_caller]
 fn refuted(kernel: &Kernel) -> Refusal {
     let report = examine(kernel, &Target::SM_90A);
-    assert_eq!(report.outcome(), Outcome::Refused, "{}", report.text());
+    assert_eq!(report.outcome(), Outcome::Refuted, "{}", report.text());
     let refusal = report.refusals[0].clone();
     let witness = refusal.witness.as_deref().expect("a witness");
     let error = witness.replay(kernel).expect_err("the replay fails");

@@ -15,12 +15,12 @@ lanewise! {
     Or "or": "bits set in either operand",
         ptx "or.{b16,b32,b64}",
         types [U16, U32, I32, U64, I64],
-        (a: T, b: T) => Integer::or;
+        (a: T, b: T) => Integer::or, transfer or;
 
     Xor "xor": "bits set in one of the operands",
         ptx "xor.{b16,b32,b64}",
         types [U16, U32, I32, U64, I64],
-        (a: T, b: T) => Integer::xor;
+        (a: T, b: T) => Integer::xor, transfer xor;
 
     Not "not": "all bits turned",
         ptx "not.{b16,b32,b64}",

@@ -123,7 +123,7 @@ struct Row {
     family: &'static str,
     kernels: usize,
     proved: usize,
-    refused: usize,
+    refuted: usize,
     undecided: usize,
     most_states: u64,
     slowest_s: f64,
@@ -139,7 +139,7 @@ impl Row {
             row.kernels += 1;
             *match report.outcome() {
                 Outcome::Proved => &mut row.proved,
-                Outcome::Refused => &mut row.refused,
+                Outcome::Refuted => &mut row.refuted,
                 Outcome::Undecided => &mut row.undecided,
             } += 1;
             row.most_states = row.most_states.max(report.states);
@@ -153,7 +153,7 @@ impl Row {
             self.family.to_owned(),
             self.kernels.to_string(),
             self.proved.to_string(),
-            self.refused.to_string(),
+            self.refuted.to_string(),
             self.undecided.to_string(),
             self.most_states.to_string(),
             words::seconds(self.slowest_s),
@@ -189,7 +189,7 @@ fn text(rows: &[Row], examined: &[Examined]) -> String {
         "family",
         "kernels",
         "proved",
-        "refused",
+        "refuted",
         "undecided",
         "most states",
         "slowest",

@@ -66,7 +66,7 @@ fn fallback(
     target: &Target,
 ) -> Result<Option<Value>, Failure> {
     let is = |outcome| reports.iter().any(|r| r.outcome() == outcome);
-    if is(Outcome::Refused) || !is(Outcome::Undecided) {
+    if is(Outcome::Refuted) || !is(Outcome::Undecided) {
         return Ok(None);
     }
     let Some(baseline) = work.baseline(target) else {

@@ -58,7 +58,7 @@ fn unproved<'r>(reports: impl IntoIterator<Item = &'r Report>) -> Option<Failure
     let reports: Vec<&Report> = reports.into_iter().collect();
     let of = |outcome| move |r: &&&Report| r.outcome() == outcome;
     let bad = reports.iter().filter(|r| r.outcome() != Outcome::Proved);
-    let refused = reports.iter().find(of(Outcome::Refused));
+    let refused = reports.iter().find(of(Outcome::Refuted));
     let first = refused.or_else(|| reports.iter().find(of(Outcome::Undecided)))?;
     let outcome = first.outcome().name();
     let text = match reports.len() {
