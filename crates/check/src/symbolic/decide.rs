@@ -190,15 +190,7 @@ impl Terms {
                     true => Range::new(than + 1, Range::ANY.hi),
                     false => Range::new(Range::ANY.lo, than),
                 };
-                let is_first = !d.ranges.contains_key(&of);
                 self.narrow(d, of, range, DEPTH);
-                // No iteration at all, or some: later ones would tell states apart for ever.
-                if is_first
-                    && than == 0
-                    && let Node::Loop { count, .. } = self.node(of)
-                {
-                    self.narrow(d, count, range, DEPTH);
-                }
                 if yes && self.rests.get() {
                     self.whole_loop(d, of, than + 1);
                 }
@@ -273,11 +265,18 @@ impl Terms {
             return;
         }
         d.impossible |= now.lo > now.hi;
-        d.ranges.insert(t, now);
+        let is_first = d.ranges.insert(t, now).is_none();
         if depth == 0 || d.impossible {
             return;
         }
         match self.node(t) {
+            // No iteration at all, or some: later ones would tell states apart for ever.
+            Node::Loop { count, .. } if is_first && now.hi <= 0 => {
+                self.narrow(d, count, Range::new(Range::ANY.lo, 0), depth - 1);
+            }
+            Node::Loop { count, .. } if is_first && now.lo > 0 => {
+                self.narrow(d, count, Range::new(1, Range::ANY.hi), depth - 1);
+            }
             Node::Sum(list) => {
                 // What an iteration decides of its counter would bound the launch more tightly with
                 // every iteration: it stays with the sum.

@@ -249,11 +249,41 @@ impl Terms {
     }
 
     /// As [`known`](Self::known), with all other terms replaced by those they are seen as.
+    /// A sum that is seen as something is replaced as a whole.
     pub(crate) fn seen(&self, d: &Decided, a: Arg, see: &dyn Fn(TermId) -> TermId) -> Arg {
+        if let Some((whole, sign, off)) = self.whole(a)
+            && let seen = see(whole)
+            && seen != whole
+        {
+            return match self.range_of(d, seen).single() {
+                Some(x) => Arg::Num(off + sign * x),
+                None => {
+                    let seen = Arg::Sym(Sym { term: seen, off: 0 });
+                    self.sum(Arg::Num(off), seen, sign).unwrap_or(a)
+                }
+            };
+        }
         self.replaced(a, &|t| {
             let seen = see(t);
             self.range_of(d, seen).single().ok_or(seen)
         })
+    }
+
+    /// An operand as a sum of several terms or a multiple of one, times 1 or -1, and a constant:
+    /// the first coefficient of the sum is positive.
+    fn whole(&self, a: Arg) -> Option<(TermId, i128, i128)> {
+        let parts = self.linear(a)?;
+        let (_, &first) = parts.terms.iter().next()?;
+        if parts.terms.len() == 1 && first.abs() == 1 {
+            return None;
+        }
+        let sign = first.signum();
+        let mut sum = Linear::default();
+        parts.terms.iter().for_each(|(&t, &k)| sum.add(t, k * sign));
+        match self.of_linear(sum)? {
+            Arg::Sym(Sym { term, off: 0 }) => Some((term, sign, parts.off)),
+            _ => None,
+        }
     }
 
     /// An operand with its terms replaced by numbers or other terms.
