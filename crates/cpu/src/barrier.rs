@@ -100,6 +100,12 @@ impl Mbarrier {
         }
     }
 
+    /// The count of arrivals of a phase that is neither complete nor untouched.
+    pub(crate) fn in_phase(&self) -> Option<u32> {
+        let touched = self.arrivals != self.count || self.bytes != 0;
+        (self.life == Life::Live && touched).then_some(self.count)
+    }
+
     /// Comes to life.
     pub(crate) fn init(&mut self, count: u32, init: Init) -> Result<(), Fault> {
         if self.life == Life::Live {

@@ -21,6 +21,8 @@ pub(crate) struct Env<'k> {
     pub(crate) seed: u64,
     /// Are races, exits and fences looked at (`late` and `random`)?
     pub(crate) races: bool,
+    /// Must a CTA complete the phases of its mbarriers?
+    pub(crate) whole_phases: bool,
     /// By parameter: the bits of a scalar or pointer.
     pub(crate) scalars: Vec<u64>,
     /// By parameter: the tensor map.
@@ -59,6 +61,7 @@ impl<'k> Env<'k> {
             timing,
             seed: options.seed,
             races: timing != Timing::Eager,
+            whole_phases: options.whole_phases,
             scalars: launch
                 .args
                 .iter()

@@ -67,6 +67,9 @@ pub struct Options {
     pub progress: Option<Progress>,
     /// The most statements all warps of one scheduler may run; `None`: 2³⁶.
     pub max_steps: Option<u64>,
+    /// Is it a fault (in `late` and `random`) if a CTA leaves an mbarrier in the middle of a
+    /// phase, for which nobody waits any more?
+    pub whole_phases: bool,
 }
 
 impl Default for Options {
@@ -78,6 +81,7 @@ impl Default for Options {
             sms: Target::SM_90A.sms,
             progress: None,
             max_steps: None,
+            whole_phases: false,
         }
     }
 }
@@ -101,6 +105,7 @@ impl fmt::Debug for Options {
             .field("sms", &self.sms)
             .field("progress", &self.progress.is_some())
             .field("max_steps", &self.max_steps)
+            .field("whole_phases", &self.whole_phases)
             .finish()
     }
 }

@@ -26,7 +26,7 @@ use crate::step::{Stop, Turn};
 use crate::warp::{Status, Waiting, Warp};
 use std::collections::VecDeque;
 use std::ops::Range;
-use warpline_ir::{Done, Fault, FaultKind};
+use warpline_ir::{BarAt, Done, Fault, FaultKind};
 
 /// Ops that others can see in one turn of a warp, where warps take turns.
 const TURN: u32 = 1024;
@@ -425,7 +425,7 @@ impl<'e, 'k> Scheduler<'e, 'k> {
                     "reaches into the CTA of rank {cta}, which may have left by then: nothing orders its exit after this"
                 ),
             ),
-            (None, None) => return Ok(()),
+            (None, None) => return self.left_in_phase(r, w),
         };
         let fault = Fault::new(FaultKind::PeerExited, text);
         Err(report::fault(
@@ -437,6 +437,32 @@ impl<'e, 'k> Scheduler<'e, 'k> {
             None,
             None,
         ))
+    }
+
+    /// The CTA of a warp has left: are phases of its mbarriers begun and not complete?
+    fn left_in_phase(&self, r: &Resident, w: usize) -> Result<()> {
+        if !self.env.whole_phases {
+            return Ok(());
+        }
+        let cta = r.warps[w].cta;
+        let bars = r.cluster.ctas[cta as usize].bars.iter().zip(0..);
+        let begun = { bars }.find_map(|(b, slot)| Some((b, b.in_phase()?, slot)));
+        let Some((b, count, slot)) = begun else {
+            return Ok(());
+        };
+        let (name, index) = self.env.barrier_name(BarAt { cta, slot });
+        let (arrivals, bytes) = (b.arrivals, b.bytes);
+        let text = format!(
+            "the CTA ends in the middle of a phase of {name}[{index}], which lacks {arrivals} of {count} arrivals and {bytes} bytes"
+        );
+        Err(Box::new(RunError {
+            kind: FaultKind::Barrier,
+            text,
+            at: None,
+            lane: None,
+            other: None,
+            waits: Vec::new(),
+        }))
     }
 
     fn checked(&self, at: usize, stepped: std::result::Result<(), Failed>) -> Result<()> {

@@ -32,9 +32,12 @@ use warpline_ir::{FaultKind, Kernel, ParamKind};
 /// Statements of a run with the values that the walk found.
 const STEPS: u64 = 200_000;
 /// Statements of a run with others.
-const FEW_STEPS: u64 = 30_000;
+const FEW_STEPS: u64 = 60_000;
 /// Statements of a run of the skeleton.
 const SKELETON_STEPS: u64 = 20_000_000;
+
+/// Further orders of the values that the walk found.
+const ORDERS: u64 = 8;
 
 /// Rules about hazards that the specification forbids and the executor does not show: a CTA of
 /// a cluster that starts late, accesses that a release of too narrow a scope orders, and lanes
@@ -55,7 +58,13 @@ pub(crate) fn confirmed(kernel: &Kernel, found: Vec<(Refusal, Values)>) -> Optio
     }
     let (first, values) = found.into_iter().next()?;
     let others = others(kernel, &values);
+    let orders = (3..3 + ORDERS).map(|seed| Trial {
+        values: values.clone(),
+        timing: Timing::Random,
+        seed,
+    });
     let failed = first_failed(kernel, others, FEW_STEPS, &mut cut_off)
+        .or_else(|| first_failed(kernel, orders, FEW_STEPS, &mut cut_off))
         .or_else(|| on_skeleton(kernel, cut_off));
     Some(match failed {
         Some(failed) => failed.refute(kernel, first),
@@ -137,6 +146,7 @@ impl Trial {
             seed: self.seed,
             threads: 1,
             max_steps: Some(steps),
+            whole_phases: true,
             ..Options::default()
         };
         run(kernel, &launch, &memory, &options).err()
@@ -212,6 +222,10 @@ fn schedules(values: &Values) -> impl Iterator<Item = Trial> + '_ {
 
 /// Up to this seed other values keep what the walk found.
 const KEEPING: u64 = 8;
+/// Up to this seed they are as large as extents of tensors: several tiles, and several steps each.
+const EXTENTS: u64 = 12;
+/// Up to this seed they are anything.
+const ANY: u64 = 16;
 
 /// Other words in memory, and other numbers where the walk decided nothing; then anywhere.
 fn others<'v>(kernel: &'v Kernel, found: &'v Values) -> impl Iterator<Item = Trial> + 'v {
@@ -227,7 +241,7 @@ fn others<'v>(kernel: &'v Kernel, found: &'v Values) -> impl Iterator<Item = Tri
         fill,
         ..found.clone()
     });
-    let others = (1..=KEEPING + 4).map(|seed| other(kernel, found, seed));
+    let others = (1..=ANY).map(|seed| other(kernel, found, seed));
     filled.chain(others).zip(1..).flat_map(|(values, seed)| {
         [(Timing::Late, 0), (Timing::Random, seed)].map(|(timing, seed)| Trial {
             values: values.clone(),
@@ -237,7 +251,7 @@ fn others<'v>(kernel: &'v Kernel, found: &'v Values) -> impl Iterator<Item = Tri
     })
 }
 
-/// Other numbers, mostly small.
+/// Other numbers: mostly small, as large as extents, or anything.
 fn other(kernel: &Kernel, found: &Values, seed: u64) -> Values {
     let mut values = found.clone();
     values.fill = match seed % 3 {
@@ -258,6 +272,9 @@ fn other(kernel: &Kernel, found: &Values, seed: u64) -> Values {
             let least = -(-bounds.least.max(0)).div_euclid(multiple) * multiple;
             let random = values::mix(seed, i as u64);
             let more = match (random >> 32) % 3 {
+                _ if (KEEPING + 1..=EXTENTS).contains(&seed) => {
+                    i128::from(random % 1024) / multiple
+                }
                 0 => i128::from(random as u32),
                 _ => i128::from(random % 7),
             };

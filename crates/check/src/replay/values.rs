@@ -151,7 +151,9 @@ fn map(decl: &TensorMapDecl, base: u64) -> TensorMapValue {
         _ => decl.tile.first().copied().unwrap_or(1).max(256),
     };
     let mut extents = vec![u64::from(inner.next_multiple_of(256))];
-    extents.resize(decl.rank(), 64);
+    // Large enough that every role has rows to copy.
+    let other = if decl.rank() <= 2 { 1 << 14 } else { 256 };
+    extents.resize(decl.rank(), other);
     TensorMapValue::dense(decl.clone(), base, &extents)
 }
 
