@@ -85,7 +85,7 @@ fn the_table_counts_by_family() {
     let [header, row, "", .., last] = lines.as_slice() else {
         panic!("a table of one family:\n{}", reply.out);
     };
-    let columns = "FAMILY KERNELS PROVED REFUSED UNDECIDED MOST STATES SLOWEST";
+    let columns = "FAMILY KERNELS PROVED REFUTED UNDECIDED MOST STATES SLOWEST";
     assert_eq!(
         header.split_whitespace().collect::<Vec<_>>().join(" "),
         columns

@@ -135,7 +135,7 @@ fn the_readme_shows_what_is_printed() {
 fn programs_read_the_bug_too() {
     let printed = called(&["check", "scale", "--form", "broken", "--json"]);
     let (json, error) = printed.split_once("\nerror: ").unwrap();
-    assert_eq!(error, "kernel scale is refused\n");
+    assert_eq!(error, "kernel scale is refuted\n");
     let answer: serde_json::Value = serde_json::from_str(json).unwrap();
     let [refusal] = answer["reports"][0]["refusals"]
         .as_array()

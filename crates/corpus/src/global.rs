@@ -24,7 +24,7 @@ pub(crate) const BUGS: &[Bug] = &[
         reference: "chained scans (decoupled look-back) without a first tile",
         title: "every CTA waits for its neighbour's flag before it raises its own",
         rule: "R18.cycle",
-        executor: Executor::Faults(&[FaultKind::Deadlock]),
+        executor: Executor::Faults(&[FaultKind::Deadlock, FaultKind::Limit]),
         build: circle,
     },
     Bug {
@@ -40,7 +40,7 @@ pub(crate) const BUGS: &[Bug] = &[
         reference: "two spin locks, taken as A, B and as B, A",
         title: "two roles take two locks in opposite orders",
         rule: "R18.locks",
-        executor: Executor::Faults(&[FaultKind::Deadlock]),
+        executor: Executor::Faults(&[FaultKind::Deadlock, FaultKind::Limit]),
         build: opposite_locks,
     },
 ];

@@ -608,19 +608,7 @@ impl World<'_, '_> {
         if let Some(threads) = threads
             && known < number
         {
-            if !self.came_before(meeting) {
-                let text = format!(
-                    "comes to {}, where {threads} threads have met without it: more threads come than the {threads} that are named",
-                    self.env.meeting_name(meeting)
-                );
-                let side = Side {
-                    text: "the last to come before".to_owned(),
-                    role: None,
-                    at: self.env.kernel.locs.author(self.st.meetings[meeting].last),
-                };
-                let mut stop = self.refuse_with(&rules::COUNT, text, vec![side], Vec::new());
-                stop.refusal.help =
-                    Some("name the threads of all warps that come, 32 for each".to_owned());
+            if let Some(stop) = self.uncounted(meeting, threads) {
                 return Err(stop);
             }
             let text = format!(
@@ -663,14 +651,6 @@ impl World<'_, '_> {
         }
         self.st.warps[self.cur].status = Status::Meeting { meeting, number };
         Ok(Step::Blocked)
-    }
-
-    /// Has the warp that acts been at a meeting before?
-    fn came_before(&self, meeting: usize) -> bool {
-        let me = self.cur as u32;
-        self.st.trail.back().any(|s| {
-            s.warp == me && matches!(s.what, What::Comes { meeting: m, .. } if m == meeting)
-        })
     }
 
     fn whole(&mut self) -> Result<(), Stop> {

@@ -3,11 +3,14 @@
 //! A slot that is released twice shows later, at somebody else's wait or
 //! arrival. What happened on the way tells where the second release is.
 
+use super::code::Code;
 use super::rules;
 use super::state::as_told;
 use super::trace::{Step, What};
 use super::world::{Stop, World};
+use crate::facts::Facts;
 use crate::refusal::Side;
+use warpline_ir::{Op, Sync};
 
 impl World<'_, '_> {
     /// The refusal of a warp's second arrival for one phase of an mbarrier, if a warp made one:
@@ -61,6 +64,39 @@ impl World<'_, '_> {
         let (warp, loc) = (second.warp, second.loc);
         let mut stop = self.refuse_at(&rules::PARITY, warp, loc, text, sides, trace);
         stop.refusal.help = Some(ONCE.to_owned());
+        Some(stop)
+    }
+
+    /// The refusal of a warp that comes to a named barrier as one too many: those who come are
+    /// not a multiple of the threads that are named.
+    pub(super) fn uncounted(&self, meeting: usize, threads: u32) -> Option<Stop> {
+        let named = meeting % (self.env.kernel.named.len() + 1);
+        let comes = |op: &Op| {
+            Facts::of(op).syncs.iter().any(|s| match s {
+                Sync::NamedSync { bar, .. }
+                | Sync::NamedTally { bar, .. }
+                | Sync::NamedArrive { bar, .. } => bar.index() == named,
+                _ => false,
+            })
+        };
+        let acts = |c: &Code<'_>| matches!(c, Code::Act(a) if comes(a.op));
+        let programs = self.env.programs.iter().zip(&self.env.kernel.roles);
+        let users = programs.filter(|(p, _)| p.code.iter().any(acts));
+        let all: u32 = users.map(|(_, role)| 32 * role.warps).sum();
+        if all.is_multiple_of(threads) {
+            return None;
+        }
+        let text = format!(
+            "comes to {}, where {threads} threads have met without it: the roles that come have {all} threads",
+            self.env.meeting_name(meeting)
+        );
+        let last = Side {
+            text: "the last to come before".to_owned(),
+            role: None,
+            at: self.env.kernel.locs.author(self.st.meetings[meeting].last),
+        };
+        let mut stop = self.refuse_with(&rules::COUNT, text, vec![last], Vec::new());
+        stop.refusal.help = Some("name the threads of all warps that come, 32 for each".to_owned());
         Some(stop)
     }
 

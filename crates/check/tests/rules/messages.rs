@@ -39,7 +39,7 @@ fn a_named_barrier_says_how_many_threads_come() {
     let many = refusal(&named(96, 2, 2));
     assert_eq!(many.code(), "R10.count");
     let text = "second (warp 3) comes to barrier pair, where 96 threads have met without it: \
-                more threads come than the 96 that are named";
+                the roles that come have 128 threads";
     assert_eq!(many.text, text);
     assert!(many.help.is_some());
 }
