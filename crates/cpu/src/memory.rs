@@ -49,10 +49,16 @@ impl Memory {
     /// of synchronisation alone: an access outside of all buffers reads and writes bytes of no
     /// meaning, and neither bounds, nor alignment, nor races in global memory are judged.
     pub fn open() -> Self {
-        let mut memory = Self::default();
-        memory.alloc_from(&[0; ELSEWHERE], "elsewhere");
-        memory.elsewhere = memory.buffers.pop();
-        memory
+        let elsewhere = Buffer {
+            name: "elsewhere".to_owned(),
+            len: ELSEWHERE as u64,
+            words: (0..ELSEWHERE / 4).map(|_| AtomicU32::new(0)).collect(),
+            written: None,
+        };
+        Self {
+            buffers: Vec::new(),
+            elsewhere: Some(elsewhere),
+        }
     }
 
     /// Is every address one of a byte?

@@ -31,6 +31,9 @@ const MOST_STEPS: u64 = 10_000_000;
 /// The most refusals that are looked for: the first may be one that no launch leads to.
 const MOST_REFUSALS: usize = 6;
 
+/// The most states that are looked at behind the first refusal.
+const MORE_STATES: u64 = 40;
+
 /// What was found, and how far it was looked.
 #[derive(Default)]
 pub(super) struct Explored {
@@ -93,6 +96,8 @@ struct Search<'e, 'k> {
     steps: u64,
     /// Where the walk stopped.
     stops: Vec<Stop>,
+    /// How many states are looked at after that.
+    until: u64,
 }
 
 impl<'e, 'k> Search<'e, 'k> {
@@ -109,6 +114,7 @@ impl<'e, 'k> Search<'e, 'k> {
             looked: 0,
             steps: 0,
             stops: Vec::new(),
+            until: 0,
         }
     }
 
@@ -130,6 +136,9 @@ impl<'e, 'k> Search<'e, 'k> {
     fn all(&mut self, start: State) -> Result<(), Stop> {
         self.enter(start)?;
         while let Some(at) = self.open.pop_front() {
+            if !self.stops.is_empty() && self.looked >= self.until {
+                break;
+            }
             self.found[at].open = false;
             self.looked += 1;
             let (warp, loc, q) = self.found[at].asks;
@@ -158,6 +167,9 @@ impl<'e, 'k> Search<'e, 'k> {
         self.steps += world.steps;
         let went = match went {
             Err(stop) if !self.together && self.stops.len() + 1 < MOST_REFUSALS => {
+                if self.stops.is_empty() {
+                    self.until = self.looked + MORE_STATES;
+                }
                 self.stops.push(stop);
                 return Ok(());
             }

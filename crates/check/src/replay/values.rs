@@ -5,7 +5,7 @@ use warpline_cpu::Memory;
 use warpline_ir::{Arg, Kernel, Launch, MapMode, ParamKind, TensorMapDecl, TensorMapValue, Type};
 
 /// Bytes of each buffer that are filled; what a kernel reads outside has no meaning.
-const FILLED: usize = 1 << 16;
+const FILLED: usize = 1 << 13;
 
 /// What a launch passes to a kernel, and what global memory holds then.
 #[derive(Clone, PartialEq, Eq, Debug)]
