@@ -222,10 +222,10 @@ fn schedules(values: &Values) -> impl Iterator<Item = Trial> + '_ {
 
 /// Up to this seed other values keep what the walk found.
 const KEEPING: u64 = 8;
-/// Up to this seed they are as large as extents of tensors: several tiles, and several steps each.
-const EXTENTS: u64 = 12;
 /// Up to this seed they are anything.
-const ANY: u64 = 16;
+const ANY: u64 = 12;
+/// Up to this seed they are as large as extents of tensors: several tiles, and several steps each.
+const EXTENTS: u64 = 16;
 
 /// Other words in memory, and other numbers where the walk decided nothing; then anywhere.
 fn others<'v>(kernel: &'v Kernel, found: &'v Values) -> impl Iterator<Item = Trial> + 'v {
@@ -241,7 +241,7 @@ fn others<'v>(kernel: &'v Kernel, found: &'v Values) -> impl Iterator<Item = Tri
         fill,
         ..found.clone()
     });
-    let others = (1..=ANY).map(|seed| other(kernel, found, seed));
+    let others = (1..=EXTENTS).map(|seed| other(kernel, found, seed));
     filled.chain(others).zip(1..).flat_map(|(values, seed)| {
         [(Timing::Late, 0), (Timing::Random, seed)].map(|(timing, seed)| Trial {
             values: values.clone(),
@@ -272,9 +272,7 @@ fn other(kernel: &Kernel, found: &Values, seed: u64) -> Values {
             let least = -(-bounds.least.max(0)).div_euclid(multiple) * multiple;
             let random = values::mix(seed, i as u64);
             let more = match (random >> 32) % 3 {
-                _ if (KEEPING + 1..=EXTENTS).contains(&seed) => {
-                    i128::from(random % 1024) / multiple
-                }
+                _ if seed > ANY => i128::from(random % 1024) / multiple,
                 0 => i128::from(random as u32),
                 _ => i128::from(random % 7),
             };
