@@ -1,7 +1,7 @@
-//! Who is to blame: the statement that a refusal points at.
+//! The statement that a refusal points at, where the cause lies before the symptom.
 //!
-//! A slot that is released twice shows later, at somebody else's wait or
-//! arrival. What happened on the way tells where the second release is.
+//! A second release of a slot shows later, at another warp's wait or arrival.
+//! The trace tells where that release is.
 
 use super::code::Code;
 use super::rules;
@@ -9,7 +9,7 @@ use super::state::as_told;
 use super::trace::{Step, What};
 use super::world::{Stop, World};
 use crate::facts::Facts;
-use crate::refusal::Side;
+use crate::refusal::{Rule, Side};
 use warpline_ir::{Op, Sync};
 
 impl World<'_, '_> {
@@ -32,11 +32,7 @@ impl World<'_, '_> {
             self.side(first, "the first arrival is here"),
             self.made_here(bar),
         ];
-        let trace = self.bar_trace(&[bar]);
-        let (warp, loc) = (second.warp, second.loc);
-        let mut stop = self.refuse_at(&rules::ARRIVALS, warp, loc, text, sides, trace);
-        stop.refusal.help = Some(ONCE.to_owned());
-        Some(stop)
+        Some(self.refuse_arrival(&rules::ARRIVALS, second, text, bar, sides))
     }
 
     /// The refusal of the arrival that lets a phase of an mbarrier begin too early, while the
@@ -60,11 +56,7 @@ impl World<'_, '_> {
             self.side(first, &format!("the arrival for phase {told} is here")),
             waits,
         ];
-        let trace = self.bar_trace(&[bar]);
-        let (warp, loc) = (second.warp, second.loc);
-        let mut stop = self.refuse_at(&rules::PARITY, warp, loc, text, sides, trace);
-        stop.refusal.help = Some(ONCE.to_owned());
-        Some(stop)
+        Some(self.refuse_arrival(&rules::PARITY, second, text, bar, sides))
     }
 
     /// The refusal of a warp that comes to a named barrier as one too many: those who come are
@@ -100,6 +92,22 @@ impl World<'_, '_> {
         Some(stop)
     }
 
+    /// A refusal at an arrival that is one too many.
+    fn refuse_arrival(
+        &self,
+        rule: &Rule,
+        arrival: &Step,
+        text: String,
+        bar: usize,
+        others: Vec<Side>,
+    ) -> Stop {
+        let trace = self.bar_trace(&[bar]);
+        let mut stop = self.refuse_at(rule, arrival.warp, arrival.loc, text, others, trace);
+        let help = "arrive once for each phase that was waited for: release a slot once each time it is taken";
+        stop.refusal.help = Some(help.to_owned());
+        stop
+    }
+
     /// Arrivals at an mbarrier for one phase, newest first.
     fn arrivals(&self, bar: usize, phase: u32) -> impl Iterator<Item = &Step> {
         self.st.trail.back().filter(move |s| {
@@ -116,6 +124,3 @@ impl World<'_, '_> {
         }
     }
 }
-
-const ONCE: &str =
-    "arrive once for each phase that was waited for: release a slot once each time it is taken";

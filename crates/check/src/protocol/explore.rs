@@ -96,7 +96,7 @@ struct Search<'e, 'k> {
     steps: u64,
     /// Where the walk stopped.
     stops: Vec<Stop>,
-    /// How many states are looked at after that.
+    /// The search ends at this many states once it has stopped somewhere.
     until: u64,
 }
 

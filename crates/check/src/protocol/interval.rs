@@ -1,4 +1,4 @@
-//! Values that differ from lane to lane, of which only bounds are known.
+//! Bounds of values that differ between lanes and are not known.
 //!
 //! An index such as `base + (lane ^ x) % 32` is a different unknown number in
 //! each lane, but all are in an interval: the access stays in those bytes.
@@ -45,7 +45,7 @@ impl World<'_, '_> {
         }
     }
 
-    /// A function of two values of which one differs from lane to lane.
+    /// The bounds of `f(a, b)`, where lanes may hold different values.
     pub(super) fn bounded(&self, f: Binary, ty: Type, a: &Val, b: &Val) -> Val {
         let by = match f {
             Binary::Shl | Binary::Shr => Type::U32,

@@ -9,13 +9,14 @@
 //! |---|---|
 //! | `slice`, `fold`, `code` | what of the program matters, as flat steps |
 //! | `value`, `slots`, `lanes` | what registers hold, where, and in which lanes |
-//! | `interval` | bounds of values that differ from lane to lane |
+//! | `interval` | bounds of values that differ between lanes |
+//! | `found` | the launch that leads to a refusal |
 //! | `launched` | launch parameters as terms |
 //! | `groups` | loops of different roles that belong together |
 //! | `know`, `bits` | what warps and barriers know |
 //! | `record`, `runs`, `touch` | accesses, their bytes, and whether each is ordered after what it conflicts with |
 //! | `act` | barriers, fences, groups |
-//! | `blame` | the statement that a refusal points at |
+//! | `blame` | the statement that a refusal points at, where its cause lies earlier |
 //! | `exec`, `domain`, `machine`, `step` | ops, what they run on, and control flow |
 //! | `stretch` | what lies between two acts, run once and then known |
 //! | `state`, `world` | the cluster in the middle of the walk, and who acts on it |

@@ -101,7 +101,7 @@ impl Trail {
         }
     }
 
-    /// What was decided, oldest first.
+    /// The questions about the launch that were answered, oldest first.
     pub(super) fn decisions(&self) -> Vec<(Question, bool)> {
         let decided = self.back().filter_map(|s| match s.what {
             What::Decides(q, yes, _) => Some((q, yes)),

@@ -12,7 +12,7 @@ use warpline_ir::{Fault, FaultKind, Loc};
 #[derive(Debug)]
 pub(super) struct Stop {
     pub(super) refusal: Box<Refusal>,
-    /// What was decided on the way.
+    /// The questions about the launch that were answered on the way.
     pub(super) decisions: Vec<(Question, bool)>,
 }
 

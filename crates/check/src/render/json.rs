@@ -145,10 +145,9 @@ impl Serialize for Refusal {
 
 impl Serialize for Witness {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let name = |i: usize| self.params.get(i).map_or("?", String::as_str);
         let scalars = self.values.scalars.iter().enumerate();
         let words = self.values.words.iter().map(|w| WordView {
-            param: name(w.param),
+            param: self.name(w.param),
             byte: w.byte,
             ty: w.ty.to_string(),
             value: w.value,
@@ -156,7 +155,7 @@ impl Serialize for Witness {
         let view = WitnessView {
             grid: self.values.grid,
             scalars: scalars
-                .filter_map(|(i, x)| Some((name(i), (*x)?)))
+                .filter_map(|(i, x)| Some((self.name(i), (*x)?)))
                 .collect(),
             words: words.collect(),
             fill: self.values.fill.to_string(),

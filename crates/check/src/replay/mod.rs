@@ -181,7 +181,7 @@ fn first_failed(
 fn on_skeleton(kernel: &Kernel, cut_off: Option<Trial>) -> Option<Failed> {
     let trial = cut_off?;
     let error = trial.run(&skeleton(kernel), SKELETON_STEPS)?;
-    // What it has lost may be missed by an access, but not by a barrier.
+    // A read may miss a store that the skeleton lacks; barriers have all their arrivals.
     let counts = matches!(error.kind, FaultKind::Deadlock | FaultKind::Barrier);
     (counts && is_of_protocol(&error)).then_some(Failed {
         trial,

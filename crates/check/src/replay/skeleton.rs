@@ -1,11 +1,11 @@
-//! The synchronization skeleton of a kernel: what is left of it for runs of many iterations.
+//! The synchronization skeleton of a kernel, for runs of many iterations.
 
 use crate::facts::Facts;
 use crate::protocol::Matters;
 use warpline_ir::{Block, Completion, Kernel, Op, StmtKind, Touch};
 
-/// The kernel without the ops that nothing of its synchronization follows from: arithmetic, and
-/// accesses that no barrier counts and whose values decide nothing.
+/// The kernel with its barriers, the copies that barriers count, and the ops that decide control
+/// flow; without arithmetic on data and without other accesses.
 pub(super) fn skeleton(kernel: &Kernel) -> Kernel {
     let matters = Matters::of(kernel);
     let keeps =

@@ -14,7 +14,7 @@ pub struct Values {
     pub grid: [u32; 3],
     /// By parameter: the value of an integer; none of the others.
     pub scalars: Vec<Option<i128>>,
-    /// Words of global memory that decide what is run.
+    /// Words of global memory that control flow depends on.
     pub words: Vec<Word>,
     /// All other words.
     pub fill: Fill,
@@ -23,7 +23,7 @@ pub struct Values {
 /// A word of global memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Word {
-    /// The parameter whose buffer it is in.
+    /// The index of the pointer parameter that it is read through.
     pub param: usize,
     /// Bytes from the start of the buffer.
     pub byte: u64,

@@ -49,7 +49,8 @@ impl Witness {
         }
     }
 
-    fn name(&self, param: usize) -> &str {
+    /// The name of a parameter.
+    pub(crate) fn name(&self, param: usize) -> &str {
         self.params.get(param).map_or("?", String::as_str)
     }
 }

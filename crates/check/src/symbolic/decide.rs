@@ -83,6 +83,25 @@ impl Terms {
             return Ok(known != not);
         }
         let known = match self.node(term) {
+            node @ (Node::Less(..) | Node::Equal(..)) => self.by_range(d, &node),
+            Node::Both(a, b) => match (self.truth(d, a), self.truth(d, b)) {
+                (Ok(false), _) | (_, Ok(false)) => Some(false),
+                (Ok(true), Ok(true)) => Some(true),
+                (Err(q), _) | (_, Err(q)) => return Err(q),
+            },
+            Node::Either(a, b) => match (self.truth(d, a), self.truth(d, b)) {
+                (Ok(true), _) | (_, Ok(true)) => Some(true),
+                (Ok(false), Ok(false)) => Some(false),
+                (Err(q), _) | (_, Err(q)) => return Err(q),
+            },
+            _ => None,
+        };
+        known.map(|k| k != not).ok_or(Question::Is(term))
+    }
+
+    /// The answer to a comparison that follows from the range of its term.
+    fn by_range(&self, d: &Decided, comparison: &Node) -> Option<bool> {
+        match *comparison {
             Node::Less(t, k) => {
                 let range = self.range_of(d, t);
                 match () {
@@ -99,19 +118,8 @@ impl Terms {
                     _ => None,
                 }
             }
-            Node::Both(a, b) => match (self.truth(d, a), self.truth(d, b)) {
-                (Ok(false), _) | (_, Ok(false)) => Some(false),
-                (Ok(true), Ok(true)) => Some(true),
-                (Err(q), _) | (_, Err(q)) => return Err(q),
-            },
-            Node::Either(a, b) => match (self.truth(d, a), self.truth(d, b)) {
-                (Ok(true), _) | (_, Ok(true)) => Some(true),
-                (Ok(false), Ok(false)) => Some(false),
-                (Err(q), _) | (_, Err(q)) => return Err(q),
-            },
             _ => None,
-        };
-        known.map(|k| k != not).ok_or(Question::Is(term))
+        }
     }
 
     /// Is a question decided?
@@ -164,21 +172,8 @@ impl Terms {
             range.lo > range.hi
         };
         let fixed = |t: &&TermId| self.is_fixed(**t);
-        let wrong = |(&p, &known): (&TermId, &bool)| match self.node(p) {
-            Node::Less(t, k) => {
-                let range = self.range_of(d, t);
-                if known { range.lo >= k } else { range.hi < k }
-            }
-            Node::Equal(t, k) => {
-                let range = self.range_of(d, t);
-                if known {
-                    !range.has(k)
-                } else {
-                    range.single() == Some(k)
-                }
-            }
-            _ => false,
-        };
+        let wrong =
+            |(&p, &known): (&TermId, &bool)| self.by_range(d, &self.node(p)) == Some(!known);
         let truths = d.truths.iter().filter(|(t, _)| self.is_fixed(**t));
         d.ranges.keys().filter(fixed).any(empty) || { truths }.any(wrong)
     }

@@ -1,7 +1,7 @@
 //! Integers for terms: a launch and words of memory for which decisions hold.
 //!
-//! A search, not a proof: what it returns may break a decision. Whoever runs a
-//! kernel with it sees what comes of it.
+//! This is a search, not a proof: the integers may break a decision. A run of
+//! the kernel with them shows whether it fails.
 
 use super::decide::Question;
 use super::range::{Range, type_range};

@@ -1,6 +1,6 @@
 //! `warpline check --all`: every program of every family, once.
 
-use super::replay::{self, replays};
+use super::replay;
 use super::{texts, unproved};
 use crate::answer::Answer;
 use crate::errors::Failure;
@@ -40,9 +40,7 @@ pub(super) fn all(families: &[&dyn AnyFamily], replay: bool) -> Result<Answer, F
         .failing(unproved(examined.iter().map(|e| &e.report)));
     if replay {
         let kernels = programs.iter().map(|p| &p.kernel);
-        let replays = replays(kernels.zip(examined.iter().map(|e| &e.report)));
-        answer.text += &replay::text(&replays);
-        answer = answer.field("replays", replays);
+        answer = replay::add(answer, kernels.zip(examined.iter().map(|e| &e.report)));
     }
     Ok(answer)
 }

@@ -1,6 +1,6 @@
 //! `warpline check --corpus`: public bugs, each beside its repair.
 
-use super::replay::{self, replays};
+use super::replay;
 use super::texts;
 use crate::answer::Answer;
 use crate::errors::Failure;
@@ -39,9 +39,8 @@ pub(super) fn corpus(replay: bool) -> Result<Answer, Failure> {
             .map(|v| v.bug.broken().map(|case| case.kernel));
         let kernels = kernels.collect::<Result<Vec<_>, _>>();
         let kernels = kernels.map_err(FamilyError::from)?;
-        let replays = replays(kernels.iter().zip(verdicts.iter().map(|v| &v.broken)));
-        answer.text += &replay::text(&replays);
-        answer = answer.field("replays", replays);
+        let broken = verdicts.iter().map(|v| &v.broken);
+        answer = replay::add(answer, kernels.iter().zip(broken));
     }
     Ok(answer)
 }

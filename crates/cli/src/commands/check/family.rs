@@ -1,6 +1,6 @@
 //! `warpline check FAMILY`.
 
-use super::replay::{self, replays};
+use super::replay;
 use super::{launch, lint, texts, unproved};
 use crate::answer::Answer;
 use crate::args::LintArgs;
@@ -41,9 +41,8 @@ pub(crate) fn family(family: &dyn AnyFamily, matches: &ArgMatches) -> Result<Ans
         answer = answer.field("fallback", fallback);
     }
     if args.replay {
-        let replays = replays(steps.iter().map(|s| &*s.kernel).zip(&reports));
-        answer.text += &replay::text(&replays);
-        answer = answer.field("replays", replays);
+        let kernels = steps.iter().map(|s| &*s.kernel);
+        answer = replay::add(answer, kernels.zip(&reports));
     }
     if args.launch && answer.failure.is_none() {
         launch::run(work.as_ref())?;

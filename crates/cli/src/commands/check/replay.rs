@@ -1,12 +1,13 @@
 //! `check … --replay`: refutations on the CPU executor.
 
+use crate::answer::Answer;
 use serde::Serialize;
 use warpline_check::Report;
 use warpline_ir::Kernel;
 
 /// A refutation, replayed.
 #[derive(Serialize)]
-pub(super) struct Replay {
+struct Replay {
     kernel: String,
     code: &'static str,
     /// The launch and the schedule; none where the rule is refuted by citing it.
@@ -15,10 +16,17 @@ pub(super) struct Replay {
     fault: Option<String>,
 }
 
-/// Replays what was refuted.
-pub(super) fn replays<'r>(
+/// Adds the replays of what was refuted to an answer.
+pub(super) fn add<'r>(
+    mut answer: Answer,
     reports: impl IntoIterator<Item = (&'r Kernel, &'r Report)>,
-) -> Vec<Replay> {
+) -> Answer {
+    let replays = replays(reports);
+    answer.text += &text(&replays);
+    answer.field("replays", replays)
+}
+
+fn replays<'r>(reports: impl IntoIterator<Item = (&'r Kernel, &'r Report)>) -> Vec<Replay> {
     let mut list = Vec::new();
     for (kernel, report) in reports {
         for refusal in report.refusals.iter().filter(|r| !r.undecided) {
@@ -35,7 +43,7 @@ pub(super) fn replays<'r>(
 }
 
 /// The replays as text.
-pub(super) fn text(replays: &[Replay]) -> String {
+fn text(replays: &[Replay]) -> String {
     if replays.is_empty() {
         return "\nreplay: nothing is refuted\n".to_owned();
     }
