@@ -31,7 +31,7 @@ enum Verdict {
 /// Checks a kernel for a target, structure, resources and protocol; refuses with everything that
 /// is wrong or cannot be decided.
 ///
-/// What was proved once in this process is known by the hash of its program, and costs nothing
+/// What was proved once in this process is known by the hash of its text, and costs nothing
 /// the second time. [`examine`] also says how far it was looked.
 ///
 /// ```
@@ -89,7 +89,10 @@ pub fn examine(kernel: &Kernel, target: &Target) -> Report {
     }
     Report {
         kernel: kernel.name.clone(),
-        hash: rules::references::hash(kernel).unwrap_or_default(),
+        hash: match rules::references::are_declared(kernel) {
+            true => kernel.program_hash(),
+            false => String::new(),
+        },
         refusals,
         assumptions,
         states,

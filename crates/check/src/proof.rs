@@ -1,4 +1,4 @@
-//! What was proved in this process, by the hash of the program. Declared bounds are part of it:
+//! What was proved in this process, by the hash of the text. Declared bounds are part of it:
 //! a proof that counts on one does not hold without it.
 
 use crate::assumption::Assumption;
@@ -12,15 +12,15 @@ static KNOWN: LazyLock<Mutex<HashMap<Proof, Vec<Assumption>>>> = LazyLock::new(M
 /// That a program was proved for a target.
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct Proof {
-    program: String,
+    text: String,
     target: String,
 }
 
 impl Proof {
     /// What a proof of a kernel would be kept under, if it has a hash.
     pub(crate) fn of(kernel: &Kernel, target: &Target) -> Option<Self> {
-        Some(Self {
-            program: references::hash(kernel)?,
+        references::are_declared(kernel).then(|| Self {
+            text: kernel.text_hash(),
             target: format!("{target:?}"),
         })
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 pub struct Report {
     /// The kernel's name.
     pub kernel: String,
-    /// The hash of its program.
+    /// Its program hash; empty if an id of the kernel names nothing.
     pub hash: String,
     /// Breaches, and what could not be decided; none: proved.
     pub refusals: Vec<Refusal>,

@@ -13,7 +13,7 @@ pub fn path() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("ledger.json")
 }
 
-/// Programs by the hash of their code, which leaves locations and declared bounds out.
+/// Programs that have run, by program hash.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Ledger(pub BTreeMap<String, Entry>);

@@ -89,7 +89,7 @@ fn small(
         // The same program with smaller extents.
         let work = work.reduced().unwrap_or(work);
         let steps = work.plan(target)?.steps;
-        let programs = steps.iter().map(|s| s.kernel.code_hash()).collect();
+        let programs = steps.iter().map(|s| s.kernel.program_hash()).collect();
         if work.cost().bytes <= SMALL && seen.insert(programs) {
             all.push(work);
         }
@@ -100,7 +100,7 @@ fn small(
 /// A kernel that ships, or is part of a probe.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Shipped {
-    /// The hash of its code.
+    /// Its program hash.
     pub hash: String,
     /// Its name.
     pub kernel: String,
@@ -122,7 +122,7 @@ pub fn shipped(target: &Target) -> Result<Vec<Shipped>, FamilyError> {
     let mut kernels = vec![];
     for Named { name, work, .. } in works {
         for step in work.plan(target)?.steps {
-            let hash = step.kernel.code_hash();
+            let hash = step.kernel.program_hash();
             if seen.insert(hash.clone()) {
                 kernels.push(Shipped {
                     hash,
@@ -146,7 +146,7 @@ mod tests {
         let mut run = HashSet::new();
         for named in all(&target).unwrap() {
             let steps = named.work.plan(&target).unwrap().steps;
-            run.extend(steps.iter().map(|step| step.kernel.code_hash()));
+            run.extend(steps.iter().map(|step| step.kernel.program_hash()));
         }
         let missing: Vec<_> = shipped(&target).unwrap();
         let missing: Vec<_> = (missing.iter())

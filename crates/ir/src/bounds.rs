@@ -2,7 +2,7 @@
 //!
 //! The checker counts on them, and every launch is held to them: an argument
 //! outside its bounds is rejected on every device. The code does not depend on
-//! them, so they are no part of [`Kernel::code_hash`].
+//! them, so they are no part of [`Kernel::program_hash`].
 
 use crate::loc::Loc;
 use crate::machine::{Fault, FaultKind};

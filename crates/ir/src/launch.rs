@@ -282,7 +282,7 @@ mod tests {
                 "param x: *f32 settled aligned to 16 elements 2*rows*cols - cols + 3",
             ]
         );
-        assert_ne!(plain.hash(), bounded.hash());
-        assert_eq!(plain.code_hash(), bounded.code_hash());
+        assert_ne!(plain.text_hash(), bounded.text_hash());
+        assert_eq!(plain.program_hash(), bounded.program_hash());
     }
 }

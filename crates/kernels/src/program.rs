@@ -24,13 +24,15 @@ struct Inner {
     verdicts: Mutex<Vec<(Target, Result<Proof, Refusals>)>>,
 }
 
-/// A kernel that the checker let pass, and the hash of its code.
+/// A kernel that the checker proved, and its hashes.
 #[derive(Clone, Debug)]
 pub struct Proof {
     /// The kernel.
     pub kernel: Arc<Checked>,
-    /// The hash of its code ([`Kernel::code_hash`]).
+    /// Its [program hash](Kernel::program_hash).
     pub hash: Arc<str>,
+    /// Its [text hash](Kernel::text_hash), which compiled code belongs to.
+    pub text_hash: Arc<str>,
 }
 
 impl Program {
@@ -75,7 +77,8 @@ impl Program {
             return verdict.clone();
         }
         let verdict = check(self.0.kernel.clone(), target).map(|checked| Proof {
-            hash: checked.code_hash().into(),
+            hash: checked.program_hash().into(),
+            text_hash: checked.text_hash().into(),
             kernel: Arc::new(checked),
         });
         verdicts.push((*target, verdict.clone()));

@@ -150,7 +150,7 @@ fn small(work: &dyn AnyWork, made: &Prepared, options: &Options<'_>) -> Result<S
 fn makes(work: &dyn AnyWork, made: &Prepared, options: &Options<'_>) -> bool {
     let plan = work.plan(&options.target);
     plan.is_ok_and(|plan| {
-        let hashes = plan.steps.iter().map(|s| s.kernel.code_hash());
+        let hashes = plan.steps.iter().map(|s| s.kernel.program_hash());
         hashes.eq(made.steps.iter().map(|s| s.hash.to_string()))
     })
 }

@@ -64,7 +64,7 @@ impl Outcome {
 pub struct KernelRun {
     /// Its name.
     pub name: String,
-    /// The hash of its code.
+    /// Its program hash.
     pub hash: String,
     /// CTAs, by axis.
     pub grid: [u32; 3],

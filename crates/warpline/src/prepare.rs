@@ -43,8 +43,10 @@ pub struct Fallback {
 pub struct PreparedStep {
     /// The kernel.
     pub kernel: Arc<Checked>,
-    /// The hash of its code ([`Kernel::code_hash`]).
+    /// Its [program hash](Kernel::program_hash).
     pub hash: Arc<str>,
+    /// Its [text hash](Kernel::text_hash).
+    pub(crate) text_hash: Arc<str>,
     step: Arc<Step>,
 }
 
@@ -63,7 +65,8 @@ impl PreparedStep {
     pub(crate) fn unproved(step: Step, reason: &str) -> Self {
         let kernel = Checked::unproved(Kernel::clone(&step.kernel), reason);
         Self {
-            hash: kernel.code_hash().into(),
+            hash: kernel.program_hash().into(),
+            text_hash: kernel.text_hash().into(),
             kernel: Arc::new(kernel),
             step: Arc::new(step),
         }
@@ -116,7 +119,11 @@ impl Prepared {
             finds_it_settled(&plan.steps[..=i], target)?;
         }
         let checked = |step: Step| -> Result<PreparedStep, Error> {
-            let Proof { kernel, hash } = step.kernel.proof(target)?;
+            let Proof {
+                kernel,
+                hash,
+                text_hash,
+            } = step.kernel.proof(target)?;
             if step.dependent {
                 let early = rules::early_start(&kernel, target);
                 refused(&kernel, early)?;
@@ -124,6 +131,7 @@ impl Prepared {
             tracing::debug!(kernel = kernel.name, grid = ?step.grid, "checked a kernel");
             Ok(PreparedStep {
                 hash,
+                text_hash,
                 kernel,
                 step: Arc::new(step),
             })

@@ -22,11 +22,11 @@ const PARAM_NAME: Rule = Rule {
     holds: "parameters have different names",
 };
 
-/// The hash of a program, with the bounds of its parameters; none if its ids lead nowhere, as its text follows them.
-pub(crate) fn hash(kernel: &Kernel) -> Option<String> {
+/// Does every id of the kernel name something? Its text and its hashes follow the ids.
+pub(crate) fn are_declared(kernel: &Kernel) -> bool {
     let mut found = Findings::new(kernel);
     judge(kernel, &mut found);
-    found.is_empty().then(|| kernel.hash())
+    found.is_empty()
 }
 
 pub(crate) fn judge(kernel: &Kernel, found: &mut Findings) {

@@ -82,7 +82,7 @@ impl Emitted {
         let ptx_wanted = args.ptx || !(args.ir || args.resources);
         Ok(Self {
             name: kernel.name.clone(),
-            hash: kernel.code_hash(),
+            hash: kernel.program_hash(),
             grid: step.grid(),
             // The kernel itself: `Checked` shows its verdict.
             ir: args.ir.then(|| Kernel::to_string(kernel)),

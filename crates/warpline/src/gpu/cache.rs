@@ -25,11 +25,11 @@ pub(crate) struct Gpu {
     pub(crate) tuned: Memory,
 }
 
-/// What a loaded kernel depends on, besides the device. Source lines are left
-/// out, and so are declared bounds, as in the hash of the code.
+/// What a loaded kernel depends on, besides the device. The name of the entry
+/// and the order of the parameters are part of it, source locations are not.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Key {
-    code: Arc<str>,
+    text: Arc<str>,
     target: &'static str,
     jit: JitOptions,
 }
@@ -92,7 +92,7 @@ impl Gpu {
 impl Key {
     fn new(step: &PreparedStep, jit: &JitOptions) -> Self {
         Self {
-            code: step.hash.clone(),
+            text: step.text_hash.clone(),
             target: step.target().name,
             jit: *jit,
         }

@@ -13,7 +13,7 @@ pub(super) struct Built {
     pub(super) ready: Ready,
     /// Bytes of workspace.
     pub(super) workspace: u64,
-    /// The hashes of its kernels' code.
+    /// The program hashes of its kernels.
     pub(super) programs: Vec<String>,
 }
 
@@ -66,7 +66,7 @@ fn one(work: &dyn AnyWork, device: &Device) -> Result<Built, Error> {
     })
 }
 
-/// The hashes of the code of a plan's kernels, in order.
+/// The program hashes of a plan's kernels, in order.
 pub(super) fn hashes(prepared: &crate::prepare::Prepared) -> Vec<String> {
     prepared.steps.iter().map(|s| s.hash.to_string()).collect()
 }

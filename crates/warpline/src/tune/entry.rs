@@ -37,7 +37,7 @@ pub struct Entry {
 pub struct Ranked {
     /// The config.
     pub config: Value,
-    /// The hashes of its kernels' code, in the order of the plan.
+    /// The program hashes of its kernels, in the order of the plan.
     pub programs: Vec<String>,
     /// Seconds of one launch, in the median.
     pub median_s: f64,

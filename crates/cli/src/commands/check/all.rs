@@ -86,7 +86,7 @@ fn build(work: &dyn AnyWork, target: &Target) -> Result<Vec<(String, Program)>, 
         config: work.config(),
     };
     Ok(steps
-        .map(|step| (step.kernel.hash(), program(step.into_kernel())))
+        .map(|step| (step.kernel.text_hash(), program(step.into_kernel())))
         .collect())
 }
 

@@ -1,0 +1,152 @@
+//! Compares the programs of every candidate with a recorded list.
+//!
+//! A change that only moves or renames code leaves every program hash as it
+//! is. The list has one line for each set of programs: the programs that ship,
+//! the candidates of each problem that is measured, and the candidates of
+//! drawn problems. A drawn problem is given by its flags.
+
+use anyhow::{Context as _, Result, bail};
+use clap::{Command, Parser};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use warpline_gpu_tests::works;
+use warpline_ir::Target;
+use warpline_kernels::{AnyFamily, AnyWork, Place, registry};
+
+#[derive(Parser)]
+struct Args {
+    /// The recorded list
+    #[arg(default_value_os_t = default_list())]
+    list: PathBuf,
+    /// Writes the programs of today into the list
+    #[arg(long)]
+    record: bool,
+}
+
+fn default_list() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("programs.txt")
+}
+
+/// The programs of one set, each by the start of its hash.
+type Programs = BTreeSet<String>;
+
+fn main() -> Result<ExitCode> {
+    let args = Args::parse();
+    let text = fs::read_to_string(&args.list)
+        .with_context(|| format!("{} cannot be read", args.list.display()))?;
+    let recorded: BTreeMap<String, Programs> = text.lines().map(read).collect();
+    let today = today(recorded.keys())?;
+    if args.record {
+        fs::write(&args.list, written(&today))?;
+        println!("recorded {} sets of programs", today.len());
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut changed = 0;
+    for (set, programs) in &today {
+        let before = recorded.get(set);
+        if before == Some(programs) {
+            continue;
+        }
+        changed += 1;
+        let before = before.cloned().unwrap_or_default();
+        let (gone, new) = (before.difference(programs), programs.difference(&before));
+        println!("{set}: {} programs gone, {} new", gone.count(), new.count());
+    }
+    println!("{changed} of {} sets of programs changed", today.len());
+    Ok(if changed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// One line of the list: the set, a tab, its programs.
+fn read(line: &str) -> (String, Programs) {
+    let (set, programs) = line.split_once('\t').unwrap_or((line, ""));
+    let programs = programs.split_whitespace().map(str::to_owned);
+    (set.to_owned(), programs.collect())
+}
+
+fn written(all: &BTreeMap<String, Programs>) -> String {
+    all.iter().fold(String::new(), |mut text, (set, programs)| {
+        let programs: Vec<_> = programs.iter().map(String::as_str).collect();
+        let _ = writeln!(text, "{set}\t{}", programs.join(" "));
+        text
+    })
+}
+
+/// The programs of today: those that ship, of what is measured, and of the drawn problems
+/// among the recorded sets.
+fn today<'a>(recorded: impl Iterator<Item = &'a String>) -> Result<BTreeMap<String, Programs>> {
+    let target = Target::SM_90A;
+    let ships = works::shipped(&target)?.into_iter();
+    let ships = ships.map(|kernel| kernel.hash[..8].to_owned()).collect();
+    let mut problems: Vec<(String, Box<dyn AnyWork>)> = Vec::new();
+    for family in registry() {
+        for suite in family.suites() {
+            for (i, work) in family.bench(suite, &target)?.into_iter().enumerate() {
+                problems.push((format!("measured {} {suite} {i}", family.name()), work));
+            }
+        }
+    }
+    let drawn = recorded.filter(|set| set.contains(" --"));
+    for set in drawn {
+        problems.push((set.clone(), parse(set, &target)?));
+    }
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    let work = || -> Result<()> {
+        while let Some((set, work)) = problems.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let programs = candidates(work.as_ref(), &target).with_context(|| set.clone())?;
+            let mut done = done.lock().ok().context("a thread panicked")?;
+            done.insert(set.clone(), programs);
+        }
+        Ok(())
+    };
+    let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    thread::scope(|scope| {
+        let all: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        all.into_iter().try_for_each(|one| match one.join() {
+            Ok(done) => done,
+            Err(_) => bail!("a thread panicked"),
+        })
+    })?;
+    let mut done = done.into_inner().ok().context("a thread panicked")?;
+    done.insert("shipped".to_owned(), ships);
+    Ok(done)
+}
+
+/// The work that a line of flags asks for.
+fn parse(line: &str, target: &Target) -> Result<Box<dyn AnyWork>> {
+    let mut words = line.split_whitespace();
+    let name = words.next().unwrap_or_default();
+    let family = find(name)?;
+    let command = family.flags(Command::new("none").no_binary_name(true), Place::Cpu);
+    let matches = command.try_get_matches_from(words)?;
+    Ok(family.parse(&matches, Place::Cpu, target)?)
+}
+
+fn find(name: &str) -> Result<&'static dyn AnyFamily> {
+    let family = registry().into_iter().find(|f| f.name() == name);
+    family.with_context(|| format!("there is no family {name}"))
+}
+
+/// The programs of every config that may solve the problem, and of its baseline.
+fn candidates(work: &dyn AnyWork, target: &Target) -> Result<Programs> {
+    let tunable = work.tunable().context("work of no family")?;
+    let mut all = tunable.alternatives(target)?;
+    all.extend(work.baseline(target));
+    let mut programs = Programs::new();
+    for work in all {
+        for step in work.plan(target)?.steps {
+            programs.insert(step.kernel.program_hash()[..8].to_owned());
+        }
+    }
+    Ok(programs)
+}

@@ -1,0 +1,442 @@
+//! The readable form of a kernel, and two hashes of it.
+//!
+//! The text leaves locations out: two checkouts, and two files with the same
+//! program, print the same. [`Kernel::text_hash`] is the hash of that text,
+//! [`Kernel::program_hash`] also leaves out names and orders without meaning.
+
+use crate::machine::{Effects, Memory, Touch};
+use crate::ops::Op;
+use crate::program::{Block, Kernel, ParamKind, StmtKind};
+use crate::sync::Sync;
+use crate::tensor_map::MapMode;
+use crate::types::Type;
+use crate::value::{
+    At, BarId, BarRef, NamedId, Operand, ParamId, Place, RegId, RoleId, TileId, View,
+};
+use std::fmt::{self, Write};
+
+mod program_hash;
+
+impl Kernel {
+    /// Hashes the text of the kernel: names and declared bounds are part of it, locations are not.
+    ///
+    /// A proof and compiled code belong to one text. [`program_hash`](Self::program_hash)
+    /// identifies the program whatever its parts are called.
+    pub fn text_hash(&self) -> String {
+        hash(&self.to_string())
+    }
+}
+
+/// The first 32 hexadecimal digits of a text's hash.
+fn hash(text: &str) -> String {
+    blake3::hash(text.as_bytes()).to_hex()[..32].to_owned()
+}
+
+impl fmt::Display for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = Printer {
+            kernel: self,
+            names: &Declared(self),
+        };
+        writeln!(f, "kernel {} {}", self.name, text.resources())?;
+        for (id, p) in (0..).map(ParamId).zip(&self.params) {
+            writeln!(f, "  {}{}", text.param(id), self.show_bounds(p))?;
+        }
+        f.write_str(&self.show_limits())?;
+        text.shared_memory()
+            .try_for_each(|line| writeln!(f, "  {line}"))?;
+        text.sections().try_for_each(|(title, block)| {
+            if block.0.is_empty() {
+                return writeln!(f, "{title} {{}}");
+            }
+            writeln!(f, "{title} {{")?;
+            text.block(f, block, 1)?;
+            writeln!(f, "}}")
+        })
+    }
+}
+
+/// How a text names the parts of a kernel.
+trait Names {
+    fn reg(&self, r: RegId) -> String;
+    fn param(&self, p: ParamId) -> String;
+    fn tile(&self, t: TileId) -> String;
+    fn barrier(&self, b: BarId) -> String;
+    fn named(&self, n: NamedId) -> String;
+    fn role(&self, r: RoleId) -> String;
+
+    fn operand(&self, o: Operand) -> String {
+        match o {
+            Operand::Reg(r) => self.reg(r),
+            Operand::Imm(x) => x.to_string(),
+        }
+    }
+}
+
+/// The names that the author declared.
+struct Declared<'a>(&'a Kernel);
+
+impl Names for Declared<'_> {
+    fn reg(&self, r: RegId) -> String {
+        r.to_string()
+    }
+    fn param(&self, p: ParamId) -> String {
+        self.0.param(p).name.clone()
+    }
+    fn tile(&self, t: TileId) -> String {
+        self.0.tile(t).name.clone()
+    }
+    fn barrier(&self, b: BarId) -> String {
+        self.0.barrier(b).name.clone()
+    }
+    fn named(&self, n: NamedId) -> String {
+        self.0.named(n).name.clone()
+    }
+    fn role(&self, r: RoleId) -> String {
+        self.0.roles[r.index()].name.clone()
+    }
+}
+
+/// Prints the parts of a kernel under the names it is given.
+#[derive(Clone, Copy)]
+struct Printer<'a> {
+    kernel: &'a Kernel,
+    names: &'a dyn Names,
+}
+
+impl<'a> Printer<'a> {
+    /// Threads, cluster and shared memory.
+    fn resources(&self) -> String {
+        let k = self.kernel;
+        let [x, y, z] = k.cluster;
+        let mut text = format!("threads {}", k.threads());
+        if k.cluster_size() > 1 {
+            let _ = write!(text, " cluster {x}x{y}x{z}");
+        }
+        if k.co_resident {
+            text.push_str(" co-resident");
+        }
+        let _ = write!(text, " shared {} bytes", k.shared_bytes);
+        text
+    }
+
+    /// A parameter without its bounds.
+    fn param(&self, id: ParamId) -> String {
+        let p = self.kernel.param(id);
+        let kind = match &p.kind {
+            ParamKind::Scalar(ty) => ty.to_string(),
+            ParamKind::Pointer(d) => format!("*{d}"),
+            ParamKind::TensorMap(m) => {
+                let shape = match &m.mode {
+                    MapMode::Tiled => format!("box {:?}", m.tile),
+                    MapMode::Stepped { steps } => format!("box {:?} by {steps:?}", m.tile),
+                    MapMode::Im2col {
+                        lower,
+                        upper,
+                        channels,
+                        pixels,
+                        steps,
+                    } => format!("im2col {lower:?} {upper:?} {channels}x{pixels} by {steps:?}"),
+                };
+                format!("tensor map {} {shape} {}", m.dtype, m.swizzle)
+            }
+        };
+        let scalar = matches!(p.kind, ParamKind::Scalar(_));
+        let settled = if p.settled && !scalar { " settled" } else { "" };
+        format!("param {}: {kind}{settled}", self.names.param(id))
+    }
+
+    /// Tiles, mbarriers and named barriers, one line each.
+    fn shared_memory(self) -> impl Iterator<Item = String> + use<'a> {
+        let (k, names) = (self.kernel, self.names);
+        let tiles = (0..).map(TileId).zip(&k.tiles).map(move |(id, t)| {
+            let l = t.layout;
+            let alias = t.alias.map(|a| format!(" alias {}", names.tile(a)));
+            format!(
+                "tile {}: {} x {}[{} x {}] {} at {}{}",
+                names.tile(id),
+                t.stages,
+                t.dtype,
+                l.rows,
+                l.cols,
+                l.swizzle,
+                t.offset,
+                alias.unwrap_or_default()
+            )
+        });
+        let barriers = (0..).map(BarId).zip(&k.barriers).map(move |(id, b)| {
+            format!("mbarrier {}[{}] at {}", names.barrier(id), b.len, b.offset)
+        });
+        let named = (0..)
+            .map(NamedId)
+            .zip(&k.named)
+            .map(move |(id, n)| format!("named barrier {} = {}", names.named(id), n.id));
+        tiles.chain(barriers).chain(named)
+    }
+
+    /// The code, each section under its title; prologue and epilogue only if they have any.
+    fn sections(self) -> impl Iterator<Item = (String, &'a Block)> {
+        let k = self.kernel;
+        let roles = (0..).map(RoleId).zip(&k.roles).map(move |(id, r)| {
+            let last = r.first_warp.saturating_add(r.warps).saturating_sub(1);
+            let name = self.names.role(id);
+            let mut title = format!("role {name} warps {}..={last}", r.first_warp);
+            if let Some(n) = r.registers {
+                let _ = write!(title, " registers {n}");
+            }
+            (title, &r.body)
+        });
+        let outside = |title: &str, block: &'a Block| {
+            (!block.0.is_empty()).then(|| (title.to_owned(), block))
+        };
+        outside("prologue", &k.prologue)
+            .into_iter()
+            .chain(roles)
+            .chain(outside("epilogue", &k.epilogue))
+    }
+
+    /// The results and the rest of an op: `%3:u32`, `add.u32 %1, %2`.
+    fn op(&self, op: &Op) -> (String, String) {
+        let mut line = Line {
+            text: *self,
+            defs: Vec::new(),
+            args: Vec::new(),
+        };
+        op.effects(&mut line);
+        let (name, args) = match op {
+            Op::ReadParam(op) => ("param".to_owned(), self.names.param(op.param)),
+            Op::TensorPrefetch(op) => ("tensor_prefetch".to_owned(), self.names.param(op.map)),
+            _ => (op.name(), line.args.join(", ")),
+        };
+        let space = if args.is_empty() { "" } else { " " };
+        (line.defs.join(", "), format!("{name}{space}{args}"))
+    }
+
+    /// The line of a statement, without the blocks inside it.
+    fn head(&self, kind: &StmtKind) -> String {
+        let names = self.names;
+        match kind {
+            StmtKind::Op(op) => match self.op(op) {
+                (defs, rest) if defs.is_empty() => rest,
+                (defs, rest) => format!("{defs} = {rest}"),
+            },
+            StmtKind::If { cond, .. } => format!("if {}", names.reg(*cond)),
+            StmtKind::For {
+                var,
+                from,
+                to,
+                step,
+                unroll,
+                ..
+            } => {
+                let [from, to, step] = [from, to, step].map(|o| names.operand(*o));
+                let unroll = unroll.map(|u| format!(" unroll {u}")).unwrap_or_default();
+                let var = names.reg(*var);
+                format!("for {var} from {from} below {to} by {step}{unroll}")
+            }
+            StmtKind::While { .. } => "while".to_owned(),
+            StmtKind::Elect { .. } => "elect".to_owned(),
+        }
+    }
+
+    fn block(&self, f: &mut fmt::Formatter<'_>, b: &Block, depth: usize) -> fmt::Result {
+        let pad = "  ".repeat(depth);
+        for s in &b.0 {
+            let head = self.head(&s.kind);
+            match &s.kind {
+                StmtKind::Op(_) => writeln!(f, "{pad}{head}")?,
+                StmtKind::If { then, other, .. } => {
+                    writeln!(f, "{pad}{head} {{")?;
+                    self.block(f, then, depth + 1)?;
+                    if !other.0.is_empty() {
+                        writeln!(f, "{pad}}} else {{")?;
+                        self.block(f, other, depth + 1)?;
+                    }
+                    writeln!(f, "{pad}}}")?;
+                }
+                StmtKind::For { body, .. } | StmtKind::Elect { body } => {
+                    writeln!(f, "{pad}{head} {{")?;
+                    self.block(f, body, depth + 1)?;
+                    writeln!(f, "{pad}}}")?;
+                }
+                StmtKind::While {
+                    head: first,
+                    cond,
+                    body,
+                } => {
+                    writeln!(f, "{pad}{head} {{")?;
+                    self.block(f, first, depth + 1)?;
+                    writeln!(f, "{pad}}} {} {{", self.names.reg(*cond))?;
+                    self.block(f, body, depth + 1)?;
+                    writeln!(f, "{pad}}}")?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn bar(&self, b: &BarRef) -> String {
+        let names = self.names;
+        let name = names.barrier(b.bar);
+        format!("{name}[{}]{}", names.operand(b.index), self.peer(b.peer))
+    }
+
+    fn place(&self, p: &Place) -> String {
+        let [stage, byte] = [p.stage, p.byte].map(|o| self.names.operand(o));
+        let mut s = format!("{}[{stage}]+{byte}", self.names.tile(p.tile));
+        if p.offset != 0 {
+            let _ = write!(s, "+{}", p.offset);
+        }
+        s + &self.peer(p.peer)
+    }
+
+    fn view(&self, v: &View) -> String {
+        let t = self.kernel.tile(v.tile);
+        let name = self.names.tile(v.tile);
+        let mut s = format!("{name}[{}]", self.names.operand(v.stage));
+        let whole = (v.row, v.rows, v.col, v.cols) == (0, t.layout.rows, 0, t.layout.cols);
+        if !whole {
+            let (r, c) = (v.row + v.rows, v.col + v.cols);
+            let _ = write!(s, "[{}..{r}, {}..{c}]", v.row, v.col);
+        }
+        s + &self.peer(v.peer)
+    }
+
+    /// The CTA of the cluster that is meant, if it is not this one.
+    fn peer(&self, peer: Option<Operand>) -> String {
+        peer.map(|p| format!("@{}", self.names.operand(p)))
+            .unwrap_or_default()
+    }
+}
+
+impl Kernel {
+    /// A barrier as messages name it: `full[%3]`.
+    pub fn show_bar(&self, b: &BarRef) -> String {
+        let names = &Declared(self);
+        Printer {
+            kernel: self,
+            names,
+        }
+        .bar(b)
+    }
+}
+
+/// Collects the operands of one op, in the order in which it names them.
+struct Line<'a> {
+    text: Printer<'a>,
+    defs: Vec<String>,
+    args: Vec<String>,
+}
+
+impl Line<'_> {
+    fn push(&mut self, s: String) {
+        self.args.push(s);
+    }
+}
+
+/// A constant as an author would write it.
+fn constant(bits: u64, ty: Type) -> String {
+    match ty {
+        Type::F32 => format!("{:?}", f32::from_bits(bits as u32)),
+        Type::F16 => format!("{:?}", half::f16::from_bits(bits as u16)),
+        Type::Bf16 => format!("{:?}", half::bf16::from_bits(bits as u16)),
+        Type::I32 => format!("{}", bits as u32 as i32),
+        Type::I64 => format!("{}", bits as i64),
+        Type::Pred => format!("{}", bits != 0),
+        _ => format!("{bits}"),
+    }
+}
+
+impl Effects for Line<'_> {
+    fn def(&mut self, r: RegId) {
+        let (name, ty) = (self.text.names.reg(r), self.text.kernel.ty(r));
+        self.defs.push(format!("{name}:{ty}"));
+    }
+    fn arg(&mut self, o: Operand, ty: Type) {
+        self.push(match o {
+            Operand::Reg(r) => self.text.names.reg(r),
+            Operand::Imm(bits) => constant(bits, ty),
+        });
+    }
+    fn touch(&mut self, touch: &Touch) {
+        let t = self.text;
+        let value = |o: Operand| t.names.operand(o);
+        let s = match &touch.memory {
+            Memory::At(At::Shared(p), _) => t.place(p),
+            Memory::At(At::Global { addr, offset }, _) => format!("[{}+{offset}]", value(*addr)),
+            Memory::View(v) => t.view(v),
+            Memory::Tensor(p) => t.names.param(*p),
+            Memory::Global(addr, bytes) => format!("[{}; {} bytes]", value(*addr), value(*bytes)),
+            Memory::Run(p, bytes) => format!("{}; {} bytes", t.place(p), value(*bytes)),
+            Memory::Rows(p, _) => t.place(p),
+            // Printed as a result or an operand.
+            Memory::Register(_) => return,
+        };
+        self.push(s);
+        if let crate::machine::Completion::Bytes(bar) = &touch.completion {
+            let b = format!("→ {}", t.bar(bar));
+            if !self.args.contains(&b) {
+                self.push(b);
+            }
+        }
+        if let Some(mask) = touch.multicast {
+            let m = format!("multicast {}", value(mask));
+            if !self.args.contains(&m) {
+                self.push(m);
+            }
+        }
+    }
+    fn sync(&mut self, s: &Sync) {
+        let t = self.text;
+        let value = |o: Operand| t.names.operand(o);
+        match s {
+            Sync::Init { bar, count } => self.push(format!("{}, {count} arrivals", t.bar(bar))),
+            Sync::Inval { bar } | Sync::CopyArrive { bar, .. } => self.push(t.bar(bar)),
+            Sync::Arrive { bar, count, tx, .. } => {
+                self.push(format!("{}, {}", t.bar(bar), value(*count)));
+                if let Some(tx) = tx {
+                    self.push(format!("expect {} bytes", value(*tx)));
+                }
+            }
+            Sync::ExpectTx { bar, tx } => {
+                self.push(format!("{}, {} bytes", t.bar(bar), value(*tx)));
+            }
+            Sync::Wait { bar, parity, .. } | Sync::Test { bar, parity, .. } => {
+                self.push(format!("{}, parity {}", t.bar(bar), value(*parity)));
+            }
+            Sync::NamedSync { bar, threads } | Sync::NamedArrive { bar, threads } => {
+                self.push(format!("{}, {threads} threads", t.names.named(*bar)));
+            }
+            Sync::NamedTally {
+                bar, threads, pred, ..
+            } => {
+                let (name, pred) = (t.names.named(*bar), value(*pred));
+                self.push(format!("{name}, {threads} threads, {pred}"));
+            }
+            Sync::BulkWait { pending, .. } | Sync::WgmmaWait { pending } => {
+                self.push(format!("{pending} pending"));
+            }
+            Sync::CopyWait { pending } => {
+                self.push(pending.map_or("all".into(), |n| format!("{n} pending")));
+            }
+            Sync::SetMaxRegs { count, .. } => self.push(count.to_string()),
+            Sync::Fence(fence) => {
+                let about = fence.address();
+                about.into_iter().for_each(|o| self.push(value(o)));
+            }
+            Sync::Warp { mask } => self.push(match mask {
+                Operand::Imm(m) => format!("{m:#x}"),
+                Operand::Reg(_) => value(*mask),
+            }),
+            Sync::Cta
+            | Sync::ClusterArrive { .. }
+            | Sync::ClusterWait
+            | Sync::BulkCommit
+            | Sync::CopyCommit
+            | Sync::WgmmaFence
+            | Sync::WgmmaCommit
+            | Sync::Exit => {}
+        }
+    }
+    fn whole_warp(&mut self) {}
+}

@@ -1,0 +1,329 @@
+//! The program hash: which program a kernel is, whatever its parts are called.
+//!
+//! The hash covers the canonical text of a kernel. That text numbers
+//! parameters, tiles, barriers and roles in place of their names. It leaves out
+//! source locations and declared bounds, on which no instruction depends. Two
+//! orders carry no meaning, so they are not in it either: the order of the
+//! parameters, and the order of pure ops inside a block.
+//!
+//! A *pure* op only computes: it has results, its operands and results are
+//! registers with a single assignment, and it neither touches memory nor
+//! synchronizes. A result of a pure op is named by a hash of the expression
+//! that computes it; the pure ops of a block are listed sorted. All other
+//! statements keep their order, and their results are numbered in that order.
+
+use super::{Names, Printer, hash};
+use crate::machine::{Effects, Memory, Special, Touch};
+use crate::ops::Op;
+use crate::program::{Block, Kernel, Stmt, StmtKind};
+use crate::sync::Sync;
+use crate::types::Type;
+use crate::value::{BarId, NamedId, Operand, ParamId, RegId, RoleId, TileId};
+use std::cell::RefCell;
+use std::fmt::Write;
+
+impl Kernel {
+    /// Returns the identity of the program.
+    ///
+    /// Kernels with the same program hash differ at most in the names of their
+    /// parts, in source locations, in declared bounds, in the order of their
+    /// parameters and in the order of independent pure ops inside a block.
+    ///
+    /// ```
+    /// use warpline_ir::Kernel;
+    /// use warpline_ir::build::*;
+    /// # fn main() -> Result<(), warpline_ir::BuildErrors> {
+    /// let kernel = |name: &str, param: &str, by: u32| {
+    ///     Kernel::build(name, |k| {
+    ///         let out = k.pointer::<u32>(param);
+    ///         k.role("all").body(|| out.store(lane_id(), lane_id() * by));
+    ///     })
+    /// };
+    /// assert_eq!(kernel("a", "x", 2)?.program_hash(), kernel("b", "y", 2)?.program_hash());
+    /// assert_ne!(kernel("a", "x", 2)?.program_hash(), kernel("a", "x", 3)?.program_hash());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn program_hash(&self) -> String {
+        hash(&Canonical::new(self).text())
+    }
+}
+
+/// The canonical names of a kernel's parts.
+struct Canonical<'a> {
+    kernel: &'a Kernel,
+    /// The pure op that computes a register, and which of its results the register is.
+    pure: Vec<Option<(&'a Op, usize)>>,
+    given: RefCell<Given>,
+}
+
+/// The names that were given so far.
+struct Given {
+    regs: Vec<Option<String>>,
+    numbered: u32,
+    /// The numbers of parameters.
+    params: Vec<Option<u32>>,
+    counted: u32,
+}
+
+/// The registers and parameters of an op, and whether it does more than compute.
+#[derive(Default)]
+struct Uses {
+    defs: Vec<RegId>,
+    reads: Vec<RegId>,
+    params: Vec<ParamId>,
+    acts: bool,
+}
+
+impl Uses {
+    fn of(op: &Op) -> Self {
+        let mut uses = Self::default();
+        op.effects(&mut uses);
+        match op {
+            // A clock has another value at every point of the program.
+            Op::ReadSpecial(read) => {
+                uses.acts |= matches!(read.which, Special::Clock | Special::GlobalTimer);
+            }
+            Op::ReadParam(read) => uses.params.push(read.param),
+            Op::TensorPrefetch(prefetch) => uses.params.push(prefetch.map),
+            _ => {}
+        }
+        uses.acts |= uses.defs.is_empty();
+        uses
+    }
+}
+
+impl Effects for Uses {
+    fn def(&mut self, r: RegId) {
+        self.defs.push(r);
+    }
+    fn arg(&mut self, o: Operand, _: Type) {
+        self.reads.extend(o.as_reg());
+    }
+    fn touch(&mut self, t: &Touch) {
+        self.acts = true;
+        if let Memory::Tensor(p) = &t.memory {
+            self.params.push(*p);
+        }
+        t.operands(&mut |o| self.reads.extend(o.as_reg()));
+    }
+    fn sync(&mut self, s: &Sync) {
+        self.acts = true;
+        s.operands(&mut |o, _| self.reads.extend(o.as_reg()));
+    }
+    fn whole_warp(&mut self) {
+        self.acts = true;
+    }
+}
+
+impl<'a> Canonical<'a> {
+    fn new(kernel: &'a Kernel) -> Self {
+        let mut assigned = vec![0u32; kernel.regs.len()];
+        kernel.each_stmt(&mut |_, s| match &s.kind {
+            StmtKind::Op(op) => {
+                Uses::of(op)
+                    .defs
+                    .iter()
+                    .for_each(|r| assigned[r.index()] += 1);
+            }
+            StmtKind::For { var, .. } => assigned[var.index()] += 1,
+            _ => {}
+        });
+        let mut pure = vec![None; kernel.regs.len()];
+        kernel.each_stmt(&mut |_, s| {
+            let StmtKind::Op(op) = &s.kind else { return };
+            let uses = Uses::of(op);
+            let mut regs = uses.defs.iter().chain(&uses.reads);
+            if !uses.acts && regs.all(|r| assigned[r.index()] == 1) {
+                for (i, r) in uses.defs.iter().enumerate() {
+                    pure[r.index()] = Some((op, i));
+                }
+            }
+        });
+        Self {
+            kernel,
+            pure,
+            given: RefCell::new(Given {
+                regs: vec![None; kernel.regs.len()],
+                numbered: 0,
+                params: vec![None; kernel.params.len()],
+                counted: 0,
+            }),
+        }
+    }
+
+    fn printer(&self) -> Printer<'_> {
+        Printer {
+            kernel: self.kernel,
+            names: self,
+        }
+    }
+
+    fn text(&self) -> String {
+        let text = self.printer();
+        // Names follow the statements that keep their order, so all names are
+        // given before the first pure op is written.
+        for (_, block) in text.sections() {
+            self.name_all(block);
+        }
+        // Results that no statement needs.
+        let pure = (0..).zip(&self.pure).filter(|(_, op)| op.is_some());
+        pure.for_each(|(r, _)| self.name(RegId(r)));
+
+        let mut params: Vec<_> = (0..self.kernel.params.len() as u32).map(ParamId).collect();
+        params.sort_by_cached_key(|&p| {
+            let number = self.given.borrow().params[p.index()];
+            (number.unwrap_or(u32::MAX), text.param(p))
+        });
+        let params = params.into_iter().map(|p| text.param(p));
+        let declared = [text.resources()].into_iter().chain(params);
+        let mut out = String::new();
+        declared
+            .chain(text.shared_memory())
+            .for_each(|line| out += &format!("{line}\n"));
+        for (title, block) in text.sections() {
+            out += &format!("{title} {{\n");
+            self.block(&mut out, block);
+            out += "}\n";
+        }
+        out
+    }
+
+    /// Is the statement a pure op?
+    fn is_pure(&self, s: &Stmt) -> bool {
+        let StmtKind::Op(op) = &s.kind else {
+            return false;
+        };
+        let first = Uses::of(op).defs.into_iter().next();
+        first.is_some_and(|r| self.pure[r.index()].is_some())
+    }
+
+    /// Names the registers and parameters of a block, in the order of its statements.
+    fn name_all(&self, block: &Block) {
+        for s in block.0.iter().filter(|s| !self.is_pure(s)) {
+            match &s.kind {
+                StmtKind::Op(op) => {
+                    let uses = Uses::of(op);
+                    uses.reads.iter().for_each(|&r| self.name(r));
+                    uses.params.iter().for_each(|&p| self.number(p));
+                    uses.defs.iter().for_each(|&r| self.name(r));
+                }
+                StmtKind::If { cond, then, other } => {
+                    self.name(*cond);
+                    self.name_all(then);
+                    self.name_all(other);
+                }
+                StmtKind::For {
+                    var,
+                    from,
+                    to,
+                    step,
+                    body,
+                    ..
+                } => {
+                    let bounds = [from, to, step].into_iter().filter_map(|o| o.as_reg());
+                    bounds.chain([*var]).for_each(|r| self.name(r));
+                    self.name_all(body);
+                }
+                StmtKind::While { head, cond, body } => {
+                    self.name_all(head);
+                    self.name(*cond);
+                    self.name_all(body);
+                }
+                StmtKind::Elect { body } => self.name_all(body),
+            }
+        }
+    }
+
+    /// Numbers a parameter.
+    fn number(&self, p: ParamId) {
+        let given = &mut *self.given.borrow_mut();
+        let number = &mut given.params[p.index()];
+        if number.is_none() {
+            *number = Some(given.counted);
+            given.counted += 1;
+        }
+    }
+
+    /// Names a register, after the registers that its expression reads.
+    fn name(&self, r: RegId) {
+        // Expressions may be deep: a stack of our own.
+        let mut stack = vec![(r, false)];
+        while let Some((r, ready)) = stack.pop() {
+            if self.given.borrow().regs[r.index()].is_some() {
+                continue;
+            }
+            let Some((op, _)) = self.pure[r.index()] else {
+                let mut given = self.given.borrow_mut();
+                given.regs[r.index()] = Some(format!("%{}", given.numbered));
+                given.numbered += 1;
+                continue;
+            };
+            let uses = Uses::of(op);
+            if !ready {
+                stack.push((r, true));
+                stack.extend(uses.reads.iter().rev().map(|&r| (r, false)));
+                continue;
+            }
+            uses.params.iter().for_each(|&p| self.number(p));
+            let types = uses.defs.iter().map(|&r| self.kernel.ty(r).to_string());
+            let types: Vec<_> = types.collect();
+            let (_, expression) = self.printer().op(op);
+            let expression = hash(&format!("{} = {expression}", types.join(", ")));
+            let mut given = self.given.borrow_mut();
+            for (i, r) in uses.defs.iter().enumerate() {
+                given.regs[r.index()] = Some(format!("{expression}.{i}"));
+            }
+        }
+    }
+
+    fn block(&self, out: &mut String, block: &Block) {
+        let (pure, others): (Vec<_>, Vec<_>) = block.0.iter().partition(|s| self.is_pure(s));
+        let mut lines: Vec<_> = pure.iter().map(|s| self.printer().head(&s.kind)).collect();
+        lines.sort_unstable();
+        lines.iter().for_each(|line| *out += &format!("{line}\n"));
+        for s in others {
+            let _ = writeln!(out, "{} {{", self.printer().head(&s.kind));
+            let mut inner = |title: &str, block: &Block| {
+                *out += title;
+                self.block(out, block);
+            };
+            match &s.kind {
+                StmtKind::Op(_) => {}
+                StmtKind::If { then, other, .. } => {
+                    inner("then\n", then);
+                    inner("else\n", other);
+                }
+                StmtKind::For { body, .. } | StmtKind::Elect { body } => inner("", body),
+                StmtKind::While { head, cond, body } => {
+                    inner("head\n", head);
+                    inner(&format!("while {}\n", self.reg(*cond)), body);
+                }
+            }
+            *out += "}\n";
+        }
+    }
+}
+
+impl Names for Canonical<'_> {
+    fn reg(&self, r: RegId) -> String {
+        let name = &self.given.borrow().regs[r.index()];
+        name.clone().unwrap_or_default()
+    }
+    fn param(&self, p: ParamId) -> String {
+        let number = self.given.borrow().params[p.index()];
+        number.map_or("unused".to_owned(), |n| n.to_string())
+    }
+    fn tile(&self, t: TileId) -> String {
+        t.to_string()
+    }
+    fn barrier(&self, b: BarId) -> String {
+        b.to_string()
+    }
+    fn named(&self, n: NamedId) -> String {
+        n.to_string()
+    }
+    fn role(&self, r: RoleId) -> String {
+        r.to_string()
+    }
+}

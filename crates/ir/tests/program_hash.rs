@@ -1,0 +1,160 @@
+//! What the program hash leaves out, and what it does not.
+
+use warpline_ir::Kernel;
+use warpline_ir::build::*;
+
+/// How a kernel is written; the default is the kernel that all others are compared with.
+#[derive(Clone, Copy)]
+struct Written {
+    names: [&'static str; 5],
+    swap_params: bool,
+    swap_pure: bool,
+    swap_stores: bool,
+    swap_operands: bool,
+    into_loop: bool,
+    bound: u32,
+    step: u32,
+}
+
+const PLAIN: Written = Written {
+    names: ["kernel", "x", "y", "role", "tile"],
+    swap_params: false,
+    swap_pure: false,
+    swap_stores: false,
+    swap_operands: false,
+    into_loop: false,
+    bound: 1 << 20,
+    step: 4,
+};
+
+fn hash(w: Written) -> String {
+    let [name, x, y, role, tile] = w.names;
+    let kernel = Kernel::build(name, |k| {
+        let (x, y) = match w.swap_params {
+            false => {
+                let x = k.pointer::<u32>(x);
+                (x, k.param::<u32>(y))
+            }
+            true => {
+                let y = k.param::<u32>(y);
+                (k.pointer::<u32>(x), y)
+            }
+        };
+        let y = y.at_most(w.bound);
+        let tile = k.tile::<u32>(tile, 8, 32);
+        let _ = tile;
+        k.role(role).body(|| {
+            let lane = lane_id();
+            let (a, b) = match w.swap_pure {
+                false => {
+                    let a = lane + y;
+                    (a, lane * 3u32)
+                }
+                true => {
+                    let b = lane * 3u32;
+                    (lane + y, b)
+                }
+            };
+            let outside = (!w.into_loop).then(|| lane ^ 5u32);
+            range(0u32, y).by(w.step).each(|i| {
+                let c = outside.unwrap_or_else(|| lane ^ 5u32);
+                let sum = match w.swap_operands {
+                    false => (a - b) + (c * i),
+                    true => (b - a) + (c * i),
+                };
+                match w.swap_stores {
+                    false => {
+                        x.store(i, sum);
+                        x.store(lane, c);
+                    }
+                    true => {
+                        x.store(lane, c);
+                        x.store(i, sum);
+                    }
+                }
+            });
+        });
+    });
+    kernel.expect("a kernel").program_hash()
+}
+
+#[test]
+fn names_bounds_and_orders_without_meaning_are_left_out() {
+    let plain = hash(PLAIN);
+    let names = ["other", "a", "b", "consumer", "buffer"];
+    assert_eq!(plain, hash(Written { names, ..PLAIN }));
+    let bound = 77;
+    assert_eq!(plain, hash(Written { bound, ..PLAIN }));
+    let swap_params = true;
+    assert_eq!(
+        plain,
+        hash(Written {
+            swap_params,
+            ..PLAIN
+        })
+    );
+    let swap_pure = true;
+    assert_eq!(plain, hash(Written { swap_pure, ..PLAIN }));
+}
+
+#[test]
+fn what_the_program_does_is_part_of_it() {
+    let plain = hash(PLAIN);
+    let swap_stores = true;
+    assert_ne!(
+        plain,
+        hash(Written {
+            swap_stores,
+            ..PLAIN
+        })
+    );
+    let swap_operands = true;
+    assert_ne!(
+        plain,
+        hash(Written {
+            swap_operands,
+            ..PLAIN
+        })
+    );
+    let step = 5;
+    assert_ne!(plain, hash(Written { step, ..PLAIN }));
+    // Computed once, or in every iteration.
+    let into_loop = true;
+    assert_ne!(plain, hash(Written { into_loop, ..PLAIN }));
+}
+
+#[test]
+fn a_parameter_is_not_taken_for_another_of_its_type() {
+    let kernel = |swapped: bool| {
+        let kernel = Kernel::build("k", |k| {
+            let [a, b] = ["a", "b"].map(|name| k.pointer::<u32>(name));
+            k.role("all").body(|| {
+                a.store(0u32, 1u32);
+                b.store(0u32, 2u32);
+                let to = if swapped { b } else { a };
+                to.store(1u32, 3u32);
+            });
+        });
+        kernel.expect("a kernel").program_hash()
+    };
+    assert_ne!(kernel(false), kernel(true));
+}
+
+#[test]
+fn variables_keep_their_order() {
+    let kernel = |late: bool| {
+        let kernel = Kernel::build("k", |k| {
+            let out = k.pointer::<u32>("out");
+            k.role("all").body(|| {
+                let v = Var::new(0u32);
+                let early = v.get() + 7u32;
+                v.set(1u32);
+                let read = if late { v.get() + 7u32 } else { early };
+                out.store(0u32, read);
+                out.store(1u32, early);
+            });
+        });
+        kernel.expect("a kernel").program_hash()
+    };
+    assert_ne!(kernel(false), kernel(true));
+}
