@@ -3,6 +3,7 @@
 //! Each family is a subcommand of `check`, `run`, `bench`, `sweep`, `tune` and
 //! `emit`, so that its options are its own.
 
+pub(crate) mod fields;
 pub(crate) mod sweep;
 pub(crate) mod tune;
 
@@ -476,12 +477,7 @@ fn bench(families: &[&dyn AnyFamily], examples: String) -> Command {
 
 /// A family's subcommand with its own options.
 pub(crate) fn with_flags(family: &dyn AnyFamily, place: Place) -> Command {
-    let command = family.flags(Command::new(family.name()), place);
-    // `--n -1` is a bad value of --n, not an unknown option.
-    command.mut_args(|arg| match arg.get_action().takes_values() {
-        true => arg.allow_negative_numbers(true),
-        false => arg,
-    })
+    fields::flags(Command::new(family.name()), family, place)
 }
 
 /// The name this program goes by.

@@ -4,15 +4,14 @@ use crate::errors::Failure;
 use crate::file;
 use std::path::{Path, PathBuf};
 use warpline::data::{self, SAFETENSORS, Source};
-use warpline::kernels::{Given, HostTensor};
-use warpline::{Tensors, estimate};
-use warpline_kernels::AnyWork;
+use warpline::kernels::HostTensor;
+use warpline::{RunData, Tensors, estimate};
+use warpline_family::AnyWork;
 
-/// The work on the tensors of a source.
-pub(crate) fn given(work: Box<dyn AnyWork>, source: &Source) -> Result<Box<dyn AnyWork>, Failure> {
-    estimate::fits_host(work.as_ref())?;
-    let inputs = source.tensors(&data::specs(work.as_ref()))?;
-    Ok(Box::new(Given::new(work, inputs)))
+/// The inputs of work, from a source.
+pub(crate) fn read(work: &dyn AnyWork, source: &Source) -> Result<RunData, Failure> {
+    estimate::fits_host(work)?;
+    Ok(RunData::new(source.tensors(&data::specs(work))?))
 }
 
 /// Where the tensors of a run go: to one file, or to a folder with one for each.

@@ -2,7 +2,7 @@
 
 use crate::child::Answer;
 use crate::ops::{self, Amount};
-use crate::recall::Recall;
+use crate::cached_reference::CachedReference;
 use crate::trial::Trial;
 use crate::vectors::Vector;
 use crate::works::{self, Named, Part};
@@ -82,7 +82,7 @@ pub struct Case {
     device: Device,
     trials: Vec<Trial>,
     works: Vec<Named>,
-    recall: Mutex<Recall>,
+    cache: Mutex<CachedReference>,
 }
 
 impl Case {
@@ -103,7 +103,7 @@ impl Case {
             device,
             trials,
             works,
-            recall: Mutex::default(),
+            cache: Mutex::default(),
         })
     }
 
@@ -165,9 +165,10 @@ impl Case {
         if named.part != Part::Large {
             options.repeat = NonZeroU32::new(2);
         }
-        let mut recall = self.recall.lock().unwrap_or_else(PoisonError::into_inner);
-        let work = recall.work(named.work.as_ref(), options.seed);
-        let outcome = warpline::run(&work, &self.device, &options)?;
+        let work = named.work.as_ref();
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        options.data = Some(cache.data(work, options.seed));
+        let outcome = warpline::run(work, &self.device, &options)?;
         if !outcome.passed() {
             return Ok(Answer::wrong(format!("{:#?}", outcome.outputs)));
         }

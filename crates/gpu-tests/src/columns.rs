@@ -12,7 +12,7 @@ use warpline_ir::ops::compare::{Cmp, Select, Setp};
 use warpline_ir::ops::memory::{Load, LoadCache, Store, StoreCache};
 use warpline_ir::ops::special::{ReadParam, ReadSpecial};
 use warpline_ir::*;
-use warpline_kernels::{Buffer, PlanArg, Step};
+use warpline_kernels::{Buffer, Step};
 
 /// Threads of a CTA: values of a column in a block.
 pub const THREADS: usize = 64;
@@ -235,14 +235,9 @@ impl Columns {
         Trial {
             name: self.op.to_owned(),
             shows: vec![self.op],
-            step: Step::new(
-                self.kernel,
-                [blocks as u32, 1, 1],
-                vec![
-                    PlanArg::Pointer(Buffer::Input(0), 0),
-                    PlanArg::Pointer(Buffer::Output(0), 0),
-                ],
-            ),
+            step: Step::new(self.kernel, [blocks as u32, 1, 1])
+                .pointer("in", Buffer::Input(0))
+                .pointer("out", Buffer::Output(0)),
             inputs: vec![input],
             outputs: vec![Output {
                 first,

@@ -11,12 +11,13 @@
 //! | [`ops`] | a trial for every op |
 //! | [`vectors`] | what an H200 gave, recorded and replayed |
 //! | [`works`], [`ledger`] | all work that ships, and which programs were right on a GPU |
-//! | [`recall`] | inputs and references of a problem, once for all its works |
+//! | [`cached_reference`] | inputs and references of a problem, once for all its works |
 //! | [`runtime`] | what the runtime promises |
 //! | [`hangs`], [`mutants`] | kernels that hang; broken ones that the checker says would |
 //! | [`cases`], [`child`], [`suite`] | tests, and the processes they run in |
 
 pub mod args;
+pub mod cached_reference;
 pub mod cases;
 pub mod child;
 pub mod columns;
@@ -26,7 +27,6 @@ pub mod hangs;
 pub mod ledger;
 pub mod mutants;
 pub mod ops;
-pub mod recall;
 pub mod rule;
 pub mod runtime;
 pub mod suite;

@@ -11,7 +11,7 @@ use warpline_ir::build::*;
 use warpline_ir::{BuildErrors, DType, Kernel, Target};
 use warpline_kernels::vector_add::{Choice, Float, Form, Problem, VectorAdd};
 use warpline_kernels::{
-    AnyWork, Bound, Cost, FamilyError, HostTensor, Plan, PlanArg, Step, TensorSpec, Work,
+    AnyWork, Bound, Cost, FamilyError, HostTensor, Plan, Step, TensorSpec, Work,
 };
 
 /// A case: its name, and what must hold.
@@ -199,19 +199,14 @@ impl AnyWork for Chain {
     }
     fn plan(&self, _: &Target) -> Result<Plan, FamilyError> {
         use warpline_kernels::Buffer;
-        let pointer = |buffer| PlanArg::Pointer(buffer, 0);
         let (x, mid, y) = (Buffer::Input(0), Buffer::Workspace, Buffer::Output(0));
         // The first lets the second start at once, and writes only then.
         let first = Self::kernel("chain_first", launch_dependents, |x| x + 1)?;
         let second = Self::kernel("chain_second", wait_prerequisites, |x| x * 3)?;
         let grid = [CTAS, 1, 1];
-        Ok(Plan {
-            steps: vec![
-                Step::new(first, grid, vec![pointer(x), pointer(mid)]),
-                Step::new(second, grid, vec![pointer(mid), pointer(y)]).dependent(),
-            ],
-            workspace: u64::from(CHAIN) * 4,
-        })
+        let first = Step::new(first, grid).pointer("x", x).pointer("y", mid);
+        let second = Step::new(second, grid).pointer("x", mid).pointer("y", y);
+        Plan::new(vec![first, second.dependent()], u64::from(CHAIN) * 4)
     }
     fn cost(&self) -> Cost {
         Cost {

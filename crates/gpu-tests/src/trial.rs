@@ -4,9 +4,9 @@ use crate::rule::Rule;
 use std::fmt::Write as _;
 use std::ops::Range;
 use warpline_cpu::{Memory, Options};
-use warpline_ir::{Kernel, StmtKind, Target, TensorMapDecl, Type};
+use warpline_ir::{Kernel, StmtKind, Target, Type};
 use warpline_kernels::{
-    AnyWork, Bound, Buffer, Cost, FamilyError, HostTensor, Plan, PlanArg, Step, TensorSpec,
+    AnyWork, Bound, Buffer, Cost, FamilyError, HostTensor, Plan, Step, TensorArg, TensorSpec,
 };
 
 /// The bytes of every buffer a launch has written, in order.
@@ -85,7 +85,7 @@ impl Trial {
         Self {
             name: name.into(),
             shows: shows.to_vec(),
-            step: Step::new(kernel, grid, vec![]),
+            step: Step::new(kernel, grid),
             inputs: vec![],
             outputs: vec![],
         }
@@ -100,18 +100,17 @@ impl Trial {
     /// The next argument is the address of these bytes.
     pub fn input<T: bytemuck::NoUninit>(mut self, values: &[T]) -> Self {
         let buffer = self.push_input(values);
-        self.arg(PlanArg::Pointer(buffer, 0))
+        self.next(|step, name| step.pointer(name, buffer))
     }
 
     /// The next argument is a tensor map over these bytes; `extents` innermost first.
     pub fn input_map<T: bytemuck::NoUninit>(
         mut self,
-        decl: TensorMapDecl,
         extents: &[u64],
         values: &[T],
     ) -> Self {
         let buffer = self.push_input(values);
-        self.arg(PlanArg::dense(decl, buffer, extents))
+        self.next(|step, name| step.tensor(name, TensorArg::dense(buffer, extents)))
     }
 
     /// The next argument is the address of `count` values that hold all ones before.
@@ -123,7 +122,7 @@ impl Trial {
     /// The next argument is the address of values that are there before.
     pub fn changed<T: bytemuck::NoUninit>(mut self, name: &str, ty: Type, first: &[T]) -> Self {
         let buffer = self.push_output(name, ty, first);
-        self.arg(PlanArg::Pointer(buffer, 0))
+        self.next(|step, name| step.pointer(name, buffer))
     }
 
     /// The next argument is a tensor map over values that are there before.
@@ -131,17 +130,22 @@ impl Trial {
         mut self,
         name: &str,
         ty: Type,
-        decl: TensorMapDecl,
         extents: &[u64],
         first: &[T],
     ) -> Self {
         let buffer = self.push_output(name, ty, first);
-        self.arg(PlanArg::dense(decl, buffer, extents))
+        self.next(|step, name| step.tensor(name, TensorArg::dense(buffer, extents)))
     }
 
-    /// The next argument.
-    pub fn arg(mut self, arg: PlanArg) -> Self {
-        self.step.args.push(arg);
+    /// The next argument is a number, given by its bits.
+    pub fn bits(self, ty: Type, bits: u64) -> Self {
+        self.next(|step, name| step.bits(name, ty, bits))
+    }
+
+    /// Gives an argument to the first parameter that has none yet.
+    fn next(mut self, give: impl FnOnce(Step, &str) -> Step) -> Self {
+        let name = self.step.missing().map(ToOwned::to_owned);
+        self.step = give(self.step, &name.unwrap_or_default());
         self
     }
 
@@ -336,10 +340,7 @@ impl AnyWork for Trial {
         serde_json::json!({})
     }
     fn plan(&self, _: &Target) -> Result<Plan, FamilyError> {
-        Ok(Plan {
-            steps: vec![self.step.clone()],
-            workspace: 0,
-        })
+        Plan::new(vec![self.step.clone()], 0)
     }
     fn cost(&self) -> Cost {
         let bytes = self.inputs.iter().map(Vec::len).sum::<usize>();

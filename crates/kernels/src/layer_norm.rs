@@ -1,10 +1,9 @@
 //! `y = (x - mean) / √(variance + eps) · weight + bias` over each row.
 
+use crate::{fields, words};
 use crate::error::FamilyError;
 use crate::op::{Call, Param};
 use crate::rows::{Given, Held, Lanes, RowOp, Rows, Stat, positive_eps};
-use clap::{Args, ValueEnum};
-use serde::Serialize;
 use warpline_ir::build::*;
 
 /// The family.
@@ -14,27 +13,26 @@ pub type LayerNorm = Rows<Op>;
 #[derive(Clone, Copy, Debug)]
 pub struct Op;
 
-/// The family's own part of the problem.
-#[derive(Clone, PartialEq, Debug, Args, Serialize)]
-pub struct Options {
-    /// Added to the variance
-    #[arg(long, value_name = "NUMBER")]
-    pub eps: f64,
-    /// Which vectors scale and shift each column
-    #[arg(long)]
-    pub affine: Affine,
+fields! {
+    /// The family's own part of the problem.
+    pub struct Options {
+        /// Added to the variance
+        pub eps: f64,
+        /// Which vectors scale and shift each column
+        pub affine: Affine,
+    }
 }
 
-/// Which vectors scale and shift each column.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Affine {
-    /// Neither
-    None,
-    /// A weight
-    Weight,
-    /// A weight and a bias
-    WeightBias,
+words! {
+    /// Which vectors scale and shift each column.
+    pub enum Affine {
+        /// Neither
+        None = "none",
+        /// A weight
+        Weight = "weight",
+        /// A weight and a bias
+        WeightBias = "weight-bias",
+    }
 }
 
 /// The record of a part of a row: how many values, their mean and the sum of

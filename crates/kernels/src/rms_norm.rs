@@ -1,10 +1,9 @@
 //! `y = x / √(mean of x² + eps) · weight` over each row.
 
+use crate::{fields, words};
 use crate::error::FamilyError;
 use crate::op::{Call, Param};
 use crate::rows::{Given, Held, Lanes, RowOp, Rows, Stat, positive_eps};
-use clap::{Args, ValueEnum};
-use serde::Serialize;
 use warpline_ir::build::*;
 
 /// The family.
@@ -14,25 +13,24 @@ pub type RmsNorm = Rows<Op>;
 #[derive(Clone, Copy, Debug)]
 pub struct Op;
 
-/// The family's own part of the problem.
-#[derive(Clone, PartialEq, Debug, Args, Serialize)]
-pub struct Options {
-    /// Added to the mean of squares
-    #[arg(long, value_name = "NUMBER")]
-    pub eps: f64,
-    /// Which vector scales each column
-    #[arg(long)]
-    pub affine: Affine,
+fields! {
+    /// The family's own part of the problem.
+    pub struct Options {
+        /// Added to the mean of squares
+        pub eps: f64,
+        /// Which vector scales each column
+        pub affine: Affine,
+    }
 }
 
-/// Which vector scales each column.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Affine {
-    /// None
-    None,
-    /// A weight
-    Weight,
+words! {
+    /// Which vector scales each column.
+    pub enum Affine {
+        /// None
+        None = "none",
+        /// A weight
+        Weight = "weight",
+    }
 }
 
 /// The record of a part of a row: the sum of squares.

@@ -1,10 +1,9 @@
 //! `y = softmax(x)` over each row, by one exponential for each element.
 
+use crate::field::NoFields;
 use crate::error::FamilyError;
 use crate::op::{Call, Param};
 use crate::rows::{Given, Held, Lanes, RowOp, Rows, Stat};
-use clap::Args;
-use serde::Serialize;
 use std::f32::consts::LOG2_E;
 use warpline_ir::build::*;
 
@@ -16,8 +15,7 @@ pub type Softmax = Rows<Op>;
 pub struct Op;
 
 /// Softmax has no options of its own.
-#[derive(Clone, PartialEq, Debug, Args, Serialize)]
-pub struct Options {}
+pub type Options = NoFields;
 
 /// The record of a part of a row: its maximum, and the sum of `exp(x - maximum)`.
 ///
@@ -44,8 +42,8 @@ array([[0.25, 0.75]], dtype=float32)";
     fn asked(call: &Call<'_>) -> Result<Options, FamilyError> {
         let (dim, rank) = (call.integer("dim")?, call.tensor("x")?.shape.len() as i64);
         match dim {
-            -1 => Ok(Options {}),
-            n if n == rank - 1 => Ok(Options {}),
+            -1 => Ok(NoFields),
+            n if n == rank - 1 => Ok(NoFields),
             n => call.refuse(format!(
                 "dim is the last dimension (-1 or {}), not {n}",
                 rank - 1
@@ -54,7 +52,7 @@ array([[0.25, 0.75]], dtype=float32)";
     }
 
     fn default_options() -> Options {
-        Options {}
+        NoFields
     }
 
     fn other_options() -> Vec<Options> {

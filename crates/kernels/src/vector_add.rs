@@ -1,50 +1,48 @@
 //! `c = a + b`, element by element: the smallest assembly line, in three forms to compare.
 
+use crate::{config, fields, words};
 use crate::error::FamilyError;
 use crate::family::{Case, Cost, Family, Period, Place};
 pub use crate::float::Float;
 use crate::numbers::{Random, half_ulp};
 use crate::op::layout::walk;
 use crate::op::{Call, Op, Output, Param, Side, Signature, TensorView};
-use crate::plan::{Buffer, Plan, PlanArg, Step};
+use crate::plan::{Buffer, Plan, Step};
 use crate::program::Program;
 use crate::tensor::{HostTensor, TensorSpec};
-use crate::tunable::{Bucket, doubling};
-use clap::{Args, ValueEnum};
+use crate::bucket::{Bucket, doubling};
 use half::{bf16, f16};
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::ops::Add;
 use warpline_ir::build::*;
-use warpline_ir::{Bf16x2, BuildErrors, Element, F16x2, Kernel, Scalar, Target, Type};
+use warpline_ir::{Bf16x2, BuildErrors, Element, F16x2, Kernel, Scalar, Target};
 
 /// The family.
 #[derive(Clone, Copy, Debug)]
 pub struct VectorAdd;
 
-/// What is asked.
-#[derive(Clone, PartialEq, Debug, Args, Serialize)]
-pub struct Problem {
-    /// Elements of each vector
-    #[arg(long, value_name = "COUNT")]
-    pub n: u64,
-    /// Element type
-    #[arg(long)]
-    pub dtype: Float,
+fields! {
+    /// What is asked.
+    pub struct Problem {
+        /// Elements of each vector
+        pub n: u64,
+        /// Element type
+        pub dtype: Float,
+    }
 }
 
-/// The structure of the program.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Form {
-    /// Every thread loads, adds and stores
-    GridStride,
-    /// The same, one element at a time: for vectors that do not start on 16 bytes
-    Elements,
-    /// Every warp waits for bulk copies one tile ahead, adds and stores
-    DoubleBuffer,
-    /// loader → compute → storer, through two rings
-    Specialized,
+words! {
+    /// The structure of the program.
+    pub enum Form {
+        /// Every thread loads, adds and stores
+        GridStride = "grid-stride",
+        /// The same, one element at a time: for vectors that do not start on 16 bytes
+        Elements = "elements",
+        /// Every warp waits for bulk copies one tile ahead, adds and stores
+        DoubleBuffer = "double-buffer",
+        /// loader → compute → storer, through two rings
+        Specialized = "specialized",
+    }
 }
 
 impl Form {
@@ -54,39 +52,23 @@ impl Form {
     }
 }
 
-/// What the caller fixes of the config.
-#[derive(Clone, PartialEq, Debug, Default, Args, Serialize)]
-pub struct Choice {
-    /// The structure of the program
-    #[arg(long)]
-    pub form: Option<Form>,
-    /// Stages of each ring (double-buffer: 2)
-    #[arg(long, value_name = "COUNT")]
-    pub stages: Option<u32>,
-    /// Bytes of each vector in one tile, a multiple of 16 per thread
-    #[arg(long, value_name = "BYTES")]
-    pub tile: Option<u32>,
-    /// Warps that add
-    #[arg(long, value_name = "COUNT")]
-    pub warps: Option<u32>,
-    /// CTAs of the grid
-    #[arg(long, value_name = "COUNT")]
-    pub ctas: Option<u32>,
-}
-
-/// A complete config.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Config {
-    /// The structure of the program.
-    pub form: Form,
-    /// Stages of each ring; 1 where there is none.
-    pub stages: u32,
-    /// Bytes of each vector in one tile.
-    pub tile: u32,
-    /// Warps that add.
-    pub warps: u32,
-    /// CTAs of the grid.
-    pub ctas: u32,
+config! {
+    /// A complete config.
+    #[derive(Copy, Eq)]
+    pub struct Config {
+        /// The structure of the program
+        pub form: Form,
+        /// Stages of each ring (double-buffer: 2)
+        pub stages: u32,
+        /// Bytes of each vector in one tile, a multiple of 16 per thread
+        pub tile: u32 [BYTES],
+        /// Warps that add
+        pub warps: u32,
+        /// CTAs of the grid
+        pub ctas: u32,
+    }
+    /// What the caller fixes of the config.
+    pub struct Choice;
 }
 
 /// Bytes of one access.
@@ -282,20 +264,12 @@ impl Family for VectorAdd {
             Float::F16 => build::<f16>(c),
             Float::Bf16 => build::<bf16>(c),
         })?;
-        let pointer = |b| PlanArg::Pointer(b, 0);
-        Ok(Plan {
-            steps: vec![Step::new(
-                kernel,
-                [c.ctas, 1, 1],
-                vec![
-                    PlanArg::Scalar(Type::U64, p.n),
-                    pointer(Buffer::Input(0)),
-                    pointer(Buffer::Input(1)),
-                    pointer(Buffer::Output(0)),
-                ],
-            )],
-            workspace: 0,
-        })
+        let step = Step::new(kernel, [c.ctas, 1, 1])
+            .scalar("n", p.n)
+            .pointer("a", Buffer::Input(0))
+            .pointer("b", Buffer::Input(1))
+            .pointer("c", Buffer::Output(0));
+        Plan::new(vec![step], 0)
     }
 
     fn cost(p: &Problem) -> Cost {
@@ -389,15 +363,14 @@ impl Family for VectorAdd {
     fn fit(
         p: &Problem,
         choice: &Choice,
-        c: &Config,
+        stored: &Choice,
         target: &Target,
     ) -> Result<Config, FamilyError> {
+        let has_rings = stored.form.is_some_and(Form::has_rings);
         let again = Choice {
-            form: Some(c.form),
-            stages: c.form.has_rings().then_some(c.stages),
-            tile: Some(c.tile),
-            warps: Some(c.warps),
+            stages: stored.stages.filter(|_| has_rings),
             ctas: choice.ctas,
+            ..stored.clone()
         };
         Self::config(p, &again, target)
     }

@@ -1,23 +1,23 @@
 //! The two weights of a gated layer as one tensor.
 
+use crate::words;
 use crate::error::FamilyError;
-use clap::ValueEnum;
-use serde::Serialize;
 
 /// How many rows of each follow each other in [`Weights::Interleaved`].
 pub const GROUP: usize = 8;
 
-/// How the two weights [N, K] of a gated layer lie in memory.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, ValueEnum, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Weights {
-    /// Two tensors
-    #[default]
-    Apart,
-    /// One tensor [2N, K], gate first
-    Concatenated,
-    /// One tensor [2N, K], blocks of 8 rows of gate and of up in turn
-    Interleaved,
+words! {
+    /// How the two weights [N, K] of a gated layer lie in memory.
+    #[derive(Default)]
+    pub enum Weights {
+        /// Two tensors
+        #[default]
+        Apart = "apart",
+        /// One tensor [2N, K], gate first
+        Concatenated = "concatenated",
+        /// One tensor [2N, K], blocks of 8 rows of gate and of up in turn
+        Interleaved = "interleaved",
+    }
 }
 
 fn refuse<T>(text: String) -> Result<T, FamilyError> {

@@ -98,10 +98,7 @@ fn confirmed(part: &Part, mutation: &Mutation, target: &Target) -> Option<Deadlo
     let kernel = mutation.of(&part.step.kernel);
     let refusals = examine(&kernel, target).refusals;
     let refusal = refusals.into_iter().find(stops)?;
-    let step = Step {
-        kernel: kernel.into(),
-        ..part.step.clone()
-    };
+    let step = part.step.of_kernel(kernel);
     let deadlock = Deadlock {
         name: named(part, mutation),
         step,

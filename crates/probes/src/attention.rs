@@ -1,13 +1,13 @@
 //! (b) The inner loop of attention: the scores of one block of keys are
 //! multiplied while the values of the block before are.
 
-use crate::probe::{Probe, boxes, dense, number, sampled, side, step, tensor};
+use crate::probe::{Probe, boxes, sampled, side, tensor};
 use half::bf16;
 use serde_json::{Value as Json, json};
 use warpline_ir::build::*;
-use warpline_ir::{BuildErrors, DType, Kernel, TensorMapDecl, Type};
+use warpline_ir::{BuildErrors, DType, Kernel, TensorMapDecl};
 use warpline_kernels::numbers::half_ulp;
-use warpline_kernels::{Buffer, PlanArg, Step, TensorSpec};
+use warpline_kernels::{Buffer, Step, TensorArg, TensorSpec};
 
 /// Queries of a CTA: 64 for each of two warpgroups.
 const QUERIES: u32 = 128;
@@ -123,17 +123,16 @@ impl Probe for Attention {
     }
     fn step(&self) -> Result<Step, BuildErrors> {
         let scale = std::f32::consts::LOG2_E / (self.d as f32).sqrt();
-        let map = |rows, buffer, len| dense(of_head(rows), buffer, &[self.d, len, self.heads]);
-        let args = vec![
-            number(self.keys),
-            PlanArg::Scalar(Type::F32, u64::from(scale.to_bits())),
-            map(QUERIES, Buffer::Input(0), self.queries),
-            map(KEYS, Buffer::Input(1), self.keys),
-            map(KEYS, Buffer::Input(2), self.keys),
-            map(64, Buffer::Output(0), self.queries),
-        ];
+        let heads = |buffer: Buffer, len| TensorArg::dense(buffer, &[self.d, len, self.heads]);
         let grid = [self.queries.div_ceil(QUERIES), self.heads, 1];
-        step(attention(self.d, self.stages), grid, args)
+        let step = Step::new(attention(self.d, self.stages)?, grid)
+            .scalar("keys", self.keys)
+            .scalar("scale", scale)
+            .tensor("q", heads(Buffer::Input(0), self.queries))
+            .tensor("k", heads(Buffer::Input(1), self.keys))
+            .tensor("v", heads(Buffer::Input(2), self.keys))
+            .tensor("o", heads(Buffer::Output(0), self.queries));
+        Ok(step)
     }
     fn inputs(&self) -> Vec<TensorSpec> {
         let of = |name, len| tensor(name, DType::Bf16, &[self.heads, len, self.d]);

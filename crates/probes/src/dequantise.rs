@@ -1,12 +1,12 @@
 //! (c) Weights in 8 bits, products in 16: a role that widens them through a
 //! second ring, and consumers that widen them into the register operand.
 
-use crate::probe::{Probe, boxes, dense, number, product, side, step, tensor};
+use crate::probe::{Probe, boxes, product, side, tensor};
 use half::f16;
 use serde_json::{Value as Json, json};
 use warpline_ir::build::*;
 use warpline_ir::{BuildErrors, DType, E4m3, E4m3x4, F16x2, Kernel};
-use warpline_kernels::{Buffer, Step, TensorSpec};
+use warpline_kernels::{Buffer, Step, TensorArg, TensorSpec};
 
 /// Tokens of a tile.
 const TOKENS: u32 = 64;
@@ -172,22 +172,18 @@ impl Probe for Dequantise {
     }
     fn step(&self) -> Result<Step, BuildErrors> {
         let [tokens, outputs, k] = self.shape;
-        let map = |dtype, rows, buffer, extents: [u32; 2]| {
-            dense(boxes(dtype, 64, rows), buffer, &extents)
-        };
-        let args = vec![
-            number(tokens),
-            number(outputs),
-            number(k),
-            map(DType::F16, TOKENS, Buffer::Input(0), [k, tokens]),
-            map(DType::E4m3, OUTPUTS, Buffer::Input(1), [k, outputs]),
-            map(DType::F16, TOKENS, Buffer::Output(0), [outputs, tokens]),
-        ];
         let kernel = match self.form {
-            Form::Ring => through_a_ring(self.stages),
-            Form::Registers => in_registers(self.stages),
+            Form::Ring => through_a_ring(self.stages)?,
+            Form::Registers => in_registers(self.stages)?,
         };
-        step(kernel, [self.ctas, 1, 1], args)
+        let step = Step::new(kernel, [self.ctas, 1, 1])
+            .scalar("tokens", tokens)
+            .scalar("outputs", outputs)
+            .scalar("k", k)
+            .tensor("x", TensorArg::dense(Buffer::Input(0), &[k, tokens]))
+            .tensor("w", TensorArg::dense(Buffer::Input(1), &[k, outputs]))
+            .tensor("y", TensorArg::dense(Buffer::Output(0), &[outputs, tokens]));
+        Ok(step)
     }
     fn inputs(&self) -> Vec<TensorSpec> {
         let [tokens, outputs, k] = self.shape;

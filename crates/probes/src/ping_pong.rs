@@ -1,12 +1,12 @@
 //! (a) A GEMM in which two warpgroups take turns at the tensor cores: while
 //! one multiplies, the other sends its tile.
 
-use crate::probe::{Gemm, boxes, dense, side, step};
+use crate::probe::{Gemm, boxes, side};
 use half::bf16;
 use serde_json::{Value as Json, json};
 use warpline_ir::build::*;
 use warpline_ir::{BuildErrors, DType, Kernel};
-use warpline_kernels::{Buffer, Step};
+use warpline_kernels::{Buffer, Step, TensorArg};
 
 /// Rows and columns of a tile, and stages of the ring.
 #[derive(Clone, Copy)]
@@ -83,16 +83,12 @@ impl Gemm for PingPong {
         json!({ "tile": [bm, bn], "stages": stages, "ctas": self.ctas })
     }
     fn step(&self) -> Result<Step, BuildErrors> {
-        let ([m, n, k], c) = (self.shape, self.config);
-        let map =
-            |rows, buffer, extents: [u32; 2]| dense(boxes(DType::Bf16, 64, rows), buffer, &extents);
-        let args = vec![
-            map(c.bm, Buffer::Input(0), [k, m]),
-            map(c.bn, Buffer::Input(1), [k, n]),
-            map(c.bm, Buffer::Output(0), [n, m]),
-        ];
-        let kernel = ping_pong(c);
-        step(kernel, [self.ctas, 1, 1], args)
+        let [m, n, k] = self.shape;
+        let step = Step::new(ping_pong(self.config)?, [self.ctas, 1, 1])
+            .tensor("a", TensorArg::dense(Buffer::Input(0), &[k, m]))
+            .tensor("b", TensorArg::dense(Buffer::Input(1), &[k, n]))
+            .tensor("c", TensorArg::dense(Buffer::Output(0), &[n, m]));
+        Ok(step)
     }
 }
 

@@ -2,11 +2,9 @@
 
 use serde_json::{Value as Json, json};
 use warpline_ir::build::{Builder, Reg};
-use warpline_ir::{BuildErrors, DType, Kernel, Target, TensorMapDecl, Type};
+use warpline_ir::{BuildErrors, DType, Target, TensorMapDecl};
 use warpline_kernels::numbers::{Random, half_ulp};
-use warpline_kernels::{
-    AnyWork, Buffer, Cost, FamilyError, HostTensor, Plan, PlanArg, Step, TensorSpec,
-};
+use warpline_kernels::{AnyWork, Cost, FamilyError, HostTensor, Plan, Step, TensorSpec};
 
 /// Declares an extent of a probe: so small that tiles and their k-tiles are counted in 32 bits.
 #[track_caller]
@@ -50,7 +48,7 @@ pub(crate) trait Gemm: Send + Sync {
     fn shape(&self) -> [u32; 3];
     /// The config, for messages.
     fn config(&self) -> Json;
-    /// The kernel, its grid, and its arguments behind M, N and K.
+    /// The kernel, its grid, and its arguments other than `m`, `n` and `k`.
     fn step(&self) -> Result<Step, BuildErrors>;
     /// Bytes of workspace.
     fn workspace(&self) -> u64 {
@@ -67,9 +65,9 @@ impl<G: Gemm> Probe for G {
         Gemm::config(self)
     }
     fn step(&self) -> Result<Step, BuildErrors> {
-        let mut step = Gemm::step(self)?;
-        step.args.splice(0..0, self.shape().map(number));
-        Ok(step)
+        let [m, n, k] = self.shape();
+        let step = Gemm::step(self)?;
+        Ok(step.scalar("m", m).scalar("n", n).scalar("k", k))
     }
     fn workspace(&self) -> u64 {
         Gemm::workspace(self)
@@ -113,10 +111,7 @@ impl<P: Probe> AnyWork for Work<P> {
         self.0.config()
     }
     fn plan(&self, _: &Target) -> Result<Plan, FamilyError> {
-        Ok(Plan {
-            steps: vec![self.0.step()?],
-            workspace: self.0.workspace(),
-        })
+        Plan::new(vec![self.0.step()?], self.0.workspace())
     }
     fn cost(&self) -> Cost {
         let specs = [self.0.inputs(), self.0.outputs()].concat();
@@ -155,26 +150,6 @@ pub(crate) fn tensor(name: &'static str, dtype: DType, shape: &[u32]) -> TensorS
 /// A tensor map whose boxes are `rows` rows of `cols` elements.
 pub(crate) fn boxes(dtype: DType, cols: u32, rows: u32) -> TensorMapDecl {
     TensorMapDecl::tiled(dtype, [cols, rows])
-}
-
-/// A number as an argument.
-pub(crate) fn number(x: u32) -> PlanArg {
-    PlanArg::Scalar(Type::U32, u64::from(x))
-}
-
-/// A dense tensor as an argument; `extents` innermost first.
-pub(crate) fn dense(decl: TensorMapDecl, buffer: Buffer, extents: &[u32]) -> PlanArg {
-    let extents: Vec<u64> = extents.iter().map(|&x| u64::from(x)).collect();
-    PlanArg::dense(decl, buffer, &extents)
-}
-
-/// A kernel with its launch.
-pub(crate) fn step(
-    kernel: Result<Kernel, BuildErrors>,
-    grid: [u32; 3],
-    args: Vec<PlanArg>,
-) -> Result<Step, BuildErrors> {
-    Ok(Step::new(kernel?, grid, args))
 }
 
 /// The sum of products of two rows, with the bound of an f32 sum of so many, rounded to `out`.

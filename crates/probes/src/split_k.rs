@@ -2,12 +2,12 @@
 //! halves of K, CTAs one above the other share B by multicast, and the sums
 //! meet in distributed shared memory.
 
-use crate::probe::{Gemm, boxes, dense, side, step};
+use crate::probe::{Gemm, boxes, side};
 use half::bf16;
 use serde_json::{Value as Json, json};
 use warpline_ir::build::*;
 use warpline_ir::{Axis, BuildErrors, DType, Kernel};
-use warpline_kernels::{Buffer, Step};
+use warpline_kernels::{Buffer, Step, TensorArg};
 
 const BM: u32 = 64;
 const BN: u32 = 64;
@@ -99,14 +99,12 @@ impl Gemm for SplitK {
     }
     fn step(&self) -> Result<Step, BuildErrors> {
         let [m, n, k] = self.shape;
-        let operand = |rows| boxes(DType::Bf16, 64, rows);
-        let args = vec![
-            dense(operand(BM), Buffer::Input(0), &[k, m]),
-            dense(operand(BN / ROWS), Buffer::Input(1), &[k, n]),
-            dense(boxes(DType::F32, 32, BM), Buffer::Output(0), &[n, m]),
-        ];
         let grid = [SPLIT * self.clusters, ROWS, 1];
-        step(split_k(self.stages), grid, args)
+        let step = Step::new(split_k(self.stages)?, grid)
+            .tensor("a", TensorArg::dense(Buffer::Input(0), &[k, m]))
+            .tensor("b", TensorArg::dense(Buffer::Input(1), &[k, n]))
+            .tensor("c", TensorArg::dense(Buffer::Output(0), &[n, m]));
+        Ok(step)
     }
 }
 

@@ -1,12 +1,12 @@
 //! (e) A stream-K product: every CTA takes the same number of steps of K,
 //! and tiles that two CTAs share meet through declared partial tiles.
 
-use crate::probe::{Gemm, boxes, dense, side, step};
+use crate::probe::{Gemm, boxes, side};
 use half::bf16;
 use serde_json::{Value as Json, json};
 use warpline_ir::build::*;
 use warpline_ir::{BuildErrors, DType, Kernel};
-use warpline_kernels::{Buffer, PlanArg, Step};
+use warpline_kernels::{Buffer, Step, TensorArg};
 
 const BM: u32 = 64;
 const BN: u32 = 128;
@@ -79,18 +79,14 @@ impl Gemm for StreamK {
     }
     fn step(&self) -> Result<Step, BuildErrors> {
         let [m, n, k] = self.shape;
-        let map =
-            |rows, buffer, extents: [u32; 2]| dense(boxes(DType::Bf16, 64, rows), buffer, &extents);
         let sums = u64::from(self.ctas * BM * BN * 4);
-        let args = vec![
-            map(BM, Buffer::Input(0), [k, m]),
-            map(BN, Buffer::Input(1), [k, n]),
-            map(BM, Buffer::Output(0), [n, m]),
-            PlanArg::Pointer(Buffer::Workspace, 0),
-            PlanArg::Pointer(Buffer::Workspace, sums),
-        ];
-        let kernel = stream_k(self.stages);
-        step(kernel, [self.ctas, 1, 1], args)
+        let step = Step::new(stream_k(self.stages)?, [self.ctas, 1, 1])
+            .tensor("a", TensorArg::dense(Buffer::Input(0), &[k, m]))
+            .tensor("b", TensorArg::dense(Buffer::Input(1), &[k, n]))
+            .tensor("c", TensorArg::dense(Buffer::Output(0), &[n, m]))
+            .pointer("partials", Buffer::Workspace)
+            .pointer("partials_flags", Buffer::Workspace.at(sums));
+        Ok(step)
     }
     /// The sums of every CTA, and a flag for each of its four warps.
     fn workspace(&self) -> u64 {

@@ -1,11 +1,11 @@
 //! (e) A product of at most 16 rows: `mma.sync` by warps, fed by `cp.async`.
 
-use crate::probe::{Gemm, side, step};
+use crate::probe::{Gemm, side};
 use half::bf16;
 use serde_json::{Value as Json, json};
 use warpline_ir::build::*;
 use warpline_ir::{BuildErrors, DType, Kernel};
-use warpline_kernels::{Buffer, PlanArg, Step};
+use warpline_kernels::{Buffer, Step};
 
 const ROWS: u32 = 16;
 /// Columns of a CTA: 32 for each of four warps.
@@ -79,10 +79,12 @@ impl Gemm for Thin {
         json!({ "stages": self.stages })
     }
     fn step(&self) -> Result<Step, BuildErrors> {
-        let buffers = [Buffer::Input(0), Buffer::Input(1), Buffer::Output(0)];
-        let args = buffers.map(|b| PlanArg::Pointer(b, 0)).into();
         let grid = [self.shape[1].div_ceil(COLS), 1, 1];
-        step(thin(self.stages), grid, args)
+        let step = Step::new(thin(self.stages)?, grid)
+            .pointer("a", Buffer::Input(0))
+            .pointer("b", Buffer::Input(1))
+            .pointer("c", Buffer::Output(0));
+        Ok(step)
     }
 }
 

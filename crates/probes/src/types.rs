@@ -1,12 +1,12 @@
 //! Every element type and operand of the matrix units, on one tile: what a
 //! descriptor or a fragment gets wrong shows here, on a GPU too.
 
-use crate::probe::{Probe, boxes, dense, dot, step, tensor};
+use crate::probe::{Probe, boxes, dot, tensor};
 use half::{bf16, f16};
 use serde_json::{Value as Json, json};
 use warpline_ir::build::*;
 use warpline_ir::{BuildErrors, DType, E4m3, E5m2, Kernel, Tf32};
-use warpline_kernels::{Buffer, Step, TensorSpec};
+use warpline_kernels::{Buffer, Step, TensorArg, TensorSpec};
 
 /// Where the operands of a product lie.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -102,22 +102,18 @@ impl Probe for OneTile {
     }
     fn step(&self) -> Result<Step, BuildErrors> {
         let kernel = match self.dtype {
-            DType::Bf16 => one_tile::<bf16>(self.operands),
-            DType::F16 => one_tile::<f16>(self.operands),
-            DType::Tf32 => one_tile::<Tf32>(self.operands),
-            DType::E4m3 => one_tile::<E4m3>(self.operands),
-            _ => one_tile::<E5m2>(self.operands),
+            DType::Bf16 => one_tile::<bf16>(self.operands)?,
+            DType::F16 => one_tile::<f16>(self.operands)?,
+            DType::Tf32 => one_tile::<Tf32>(self.operands)?,
+            DType::E4m3 => one_tile::<E4m3>(self.operands)?,
+            _ => one_tile::<E5m2>(self.operands)?,
         };
-        let [cols, rows] = operand_box(self.dtype, self.operands);
-        let map = |i| {
-            dense(
-                boxes(self.dtype, cols, rows),
-                Buffer::Input(i),
-                &[cols, rows],
-            )
-        };
-        let out = warpline_kernels::PlanArg::Pointer(Buffer::Output(0), 0);
-        step(kernel, [1, 1, 1], vec![map(0), map(1), out])
+        let extents = operand_box(self.dtype, self.operands);
+        let step = Step::new(kernel, [1, 1, 1])
+            .tensor("a", TensorArg::dense(Buffer::Input(0), &extents))
+            .tensor("b", TensorArg::dense(Buffer::Input(1), &extents))
+            .pointer("c", Buffer::Output(0));
+        Ok(step)
     }
     fn inputs(&self) -> Vec<TensorSpec> {
         let [cols, rows] = operand_box(self.dtype, self.operands);

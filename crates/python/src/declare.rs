@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use serde_json::{Value as Json, json};
 use warpline::ops::{AnyOp, all};
 use warpline_ir::Target;
-use warpline_kernels::op::{Measured, Value};
+use warpline_kernels::op::{MeasuredCall, Value};
 use warpline_kernels::registry;
 
 /// Every op, as JSON: its signature and the schemas that torch registers.
@@ -41,7 +41,7 @@ pub(crate) fn suites(py: Python<'_>) -> PyResult<String> {
     Ok(Json::from(all).to_string())
 }
 
-fn measured(call: &Measured) -> Json {
+fn measured(call: &MeasuredCall) -> Json {
     let op = all().iter().find(|op| op.signature.name == call.op);
     let params = op.map_or(&[][..], |op| &op.signature.params);
     let arg = |(param, value): (&warpline_kernels::op::Param, &Value)| match value {

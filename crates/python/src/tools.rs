@@ -7,7 +7,7 @@ use serde_json::json;
 use warpline::bench::sensors::{self as gpu, Sensors};
 use warpline::{Device, Prepared, prepare_exactly};
 use warpline_ir::Kernel;
-use warpline_kernels::{AnyFamily, AnyWork, Place, registry};
+use warpline_kernels::{AnyFamily, AnyWork, Place, registry, Request};
 
 /// Proves every kernel of a problem; gives JSON, or raises what the checker says.
 #[pyfunction]
@@ -73,20 +73,9 @@ fn prepared(
         );
         return Err(input(py, text));
     };
-    let words = words(*found, flags)?;
-    let command = found.flags(
-        clap::Command::new("warpline").no_binary_name(true),
-        Place::Cpu,
-    );
-    let matches = command.try_get_matches_from(words).map_err(|e| {
-        let text = e.to_string();
-        let text = text.trim_start_matches("error: ");
-        let text = text.split("\n\n").next().unwrap_or_default();
-        let words: Vec<_> = text.split_whitespace().collect();
-        input(py, words.join(" "))
-    })?;
+    let request = request(*found, flags)?;
     let work = found
-        .parse(&matches, Place::Cpu, &target)
+        .work(&request, Place::Cpu, None, &target)
         .map_err(|e| exception(py, &e.into()))?;
     let prepared = py
         .detach(|| prepare_exactly(work.as_ref(), &target))
@@ -94,17 +83,14 @@ fn prepared(
     Ok((work, prepared))
 }
 
-/// `x_stride=4` as `--x-stride=4`.
-fn words(family: &dyn AnyFamily, flags: &Bound<'_, PyDict>) -> PyResult<Vec<String>> {
-    let command = family.flags(clap::Command::new("warpline"), Place::Cpu);
-    let known: Vec<_> = command
-        .get_arguments()
-        .map(|a| a.get_id().to_string())
-        .collect();
-    let mut words = Vec::new();
+/// Keyword arguments as a request: `x_stride=4`.
+fn request(family: &dyn AnyFamily, flags: &Bound<'_, PyDict>) -> PyResult<Request> {
+    let fields = family.fields(Place::Cpu);
+    let known: Vec<_> = fields.iter().map(|field| field.name).collect();
+    let mut request = Request::default();
     for (name, value) in flags {
         let name: String = name.extract()?;
-        if !known.contains(&name) {
+        if !known.contains(&name.as_str()) {
             let family = family.name();
             let text = format!("{family} has no {name:?}; it takes {}", known.join(", "));
             return Err(input(flags.py(), text));
@@ -113,9 +99,9 @@ fn words(family: &dyn AnyFamily, flags: &Bound<'_, PyDict>) -> PyResult<Vec<Stri
             Ok(flag) => flag.to_string(),
             Err(_) => value.str()?.to_string(),
         };
-        words.push(format!("--{}={value}", name.replace('_', "-")));
+        request = request.with(&name, value);
     }
-    Ok(words)
+    Ok(request)
 }
 
 /// Every family, with its default problem, as JSON.

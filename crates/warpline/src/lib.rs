@@ -60,7 +60,7 @@ pub use error::Error;
 pub use gpu::{BuildTimes, Flush, Launches, LoadOptions, Origin, Ready};
 pub use outcome::{KernelRun, Outcome, Times};
 pub use prepare::{Fallback, Prepared, PreparedStep, prepare, prepare_exactly};
-pub use run::{Build, Phase, Progress, RunOptions, Tensors, run, run_and_keep, watch};
+pub use run::{Build, Phase, Progress, RunData, RunOptions, Tensors, run, run_and_keep, watch};
 pub use tune::{TuneOptions, Tuned, tune};
 pub use warpline_cpu::Timing;
 pub use warpline_cuda as cuda;

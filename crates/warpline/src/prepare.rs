@@ -239,13 +239,11 @@ fn finds_it_settled(steps: &[Step], target: &Target) -> Result<(), Refusals> {
         Some(first) => (before[first..].iter())
             .flat_map(|step| {
                 let params = rules::writes(&step.kernel, target);
-                params
-                    .into_iter()
-                    .map(|p| step.args.get(p.index())?.buffer())
+                params.into_iter().map(|p| step.arg(p)?.buffer())
             })
             .collect(),
     };
-    let params = (0..).map(ParamId).zip(&last.args);
+    let params = (0..).map(ParamId).zip(last.args());
     let met = params.filter(|(_, arg)| {
         let buffer = arg.buffer();
         buffer.is_some() && written.iter().any(|w| w.is_none() || *w == buffer)

@@ -66,8 +66,29 @@ pub struct RunOptions {
     /// Refuses a kernel that the driver did not compile as it was written,
     /// where otherwise a warning is emitted.
     pub strict: bool,
+    /// The inputs to run on, in place of those that the seed draws.
+    pub data: Option<Arc<RunData>>,
     /// Told how far the run has come.
     pub progress: Option<Progress>,
+}
+
+/// Tensors that a caller gives to a run.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct RunData {
+    /// The inputs, in the order of the work's own.
+    pub inputs: Vec<HostTensor>,
+    /// For each output every value and its error bound; the work's own reference if none.
+    pub reference: Option<Vec<Vec<(f64, f64)>>>,
+}
+
+impl RunData {
+    /// Inputs whose reference the work computes.
+    pub fn new(inputs: Vec<HostTensor>) -> Self {
+        Self {
+            inputs,
+            reference: None,
+        }
+    }
 }
 
 impl Default for RunOptions {
@@ -81,6 +102,7 @@ impl Default for RunOptions {
             timeout: Duration::from_secs(60),
             build: Build::Final,
             strict: false,
+            data: None,
             progress: None,
         }
     }
@@ -97,12 +119,27 @@ impl fmt::Debug for RunOptions {
             .field("timeout", &self.timeout)
             .field("build", &self.build)
             .field("strict", &self.strict)
+            .field("data", &self.data.is_some())
             .field("progress", &self.progress.is_some())
             .finish()
     }
 }
 
 impl RunOptions {
+    /// The inputs of a run: given, or drawn from the seed.
+    fn inputs(&self, work: &dyn AnyWork) -> Vec<HostTensor> {
+        match &self.data {
+            Some(data) => data.inputs.clone(),
+            None => work.inputs(self.seed),
+        }
+    }
+
+    /// What the outputs of a run are compared with.
+    fn reference(&self, work: &dyn AnyWork, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
+        let given = self.data.as_ref().and_then(|data| data.reference.clone());
+        given.unwrap_or_else(|| work.reference(inputs))
+    }
+
     pub(crate) fn tell(&self, phase: Phase) {
         if let Some(progress) = &self.progress {
             progress(phase);
@@ -157,7 +194,7 @@ pub fn watch(work: &dyn AnyWork, device: &Device, options: &RunOptions) -> Resul
     let prepared = prepare(work, &device.target())?;
     let job = Job {
         prepared: &prepared,
-        inputs: &work.inputs(options.seed),
+        inputs: &options.inputs(work),
         outputs: &work.outputs(),
         options,
     };
@@ -219,7 +256,7 @@ pub fn run_and_keep(
     let prepared = prepare(work, &device.target())?;
 
     options.tell(Phase::Inputs);
-    let inputs = work.inputs(options.seed);
+    let inputs = options.inputs(work);
     let outputs = work.outputs();
     let job = Job {
         prepared: &prepared,
@@ -236,7 +273,7 @@ pub fn run_and_keep(
     };
 
     options.tell(Phase::Compare);
-    let reference = work.reference(&inputs);
+    let reference = options.reference(work, &inputs);
     let none = Vec::new();
     let compared: Vec<Comparison> = (outputs.iter().zip(&done.outputs).enumerate())
         .map(|(i, (spec, produced))| compare(spec, produced, reference.get(i).unwrap_or(&none)))

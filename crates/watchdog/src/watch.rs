@@ -75,7 +75,7 @@ pub fn watch(kernel: &Kernel, limits: &Limits) -> Result<Watched, TooManyWaits> 
     let uniformity = Uniformity::of(kernel);
     let mut watched = kernel.clone();
     let nowhere = watched.locs.intern(Vec::new());
-    let [notes, abort] = [("watch.notes", DType::U64), ("watch.abort", DType::U32)]
+    let [notes, abort] = [(PARAMS[0], DType::U64), (PARAMS[1], DType::U32)]
         .map(|(name, dtype)| declare(&mut watched, name, dtype, nowhere));
     let (left, turned) = barriers(&mut watched, nowhere);
     let gear = Gear {
@@ -111,6 +111,17 @@ pub fn watch(kernel: &Kernel, limits: &Limits) -> Result<Watched, TooManyWaits> 
         kernel: watched,
         sites: pass.sites,
     })
+}
+
+/// The parameters that a watched kernel has beside its own: notes, and a word that ends all waits.
+const PARAMS: [&str; 2] = ["watch.notes", "watch.abort"];
+
+impl Watched {
+    /// The names of the parameters that it has beside the kernel's own: the notes (u64), and the
+    /// word (u32) that ends all waits.
+    pub fn params(&self) -> [&'static str; 2] {
+        PARAMS
+    }
 }
 
 /// Adds a parameter.

@@ -1,5 +1,6 @@
 //! `warpline bench SUITE`, `warpline bench FAMILY`.
 
+use crate::args::fields::request;
 use crate::answer::Answer;
 use crate::args::{BenchArgs, ContenderArgs};
 use crate::errors::Failure;
@@ -56,8 +57,8 @@ fn heat(
 ) -> Result<Heat, Failure> {
     let target = device.target();
     let works = match contenders.forms || contenders.candidates.is_some() {
-        true => family.candidates(matches, Place::Gpu, &target)?,
-        false => vec![family.parse(matches, Place::Gpu, &target)?],
+        true => family.candidates(&request(family, matches), Place::Gpu, &target)?,
+        false => vec![family.work(&request(family, matches), Place::Gpu, None, &target)?],
     };
     let none = || {
         let name = family.name();

@@ -1,5 +1,6 @@
 //! `warpline emit FAMILY`: the kernels of a plan as text.
 
+use crate::args::fields::request;
 use crate::answer::Answer;
 use crate::args::EmitArgs;
 use crate::errors::Failure;
@@ -17,7 +18,7 @@ pub(crate) fn emit(family: &dyn AnyFamily, matches: &ArgMatches) -> Result<Answe
     let args = EmitArgs::from_arg_matches(matches)
         .map_err(|e| Failure::input("bad-usage", e.to_string()))?;
     let target = Target::SM_90A;
-    let work = family.parse(matches, Place::Gpu, &target)?;
+    let work = family.work(&request(family, matches), Place::Gpu, None, &target)?;
     let prepared = prepare(work.as_ref(), &target)?;
     let assembler = args.resources.then(Assembler::find).transpose()?;
     let mut kernels = (prepared.steps.iter())

@@ -5,7 +5,7 @@ use crate::{report, words};
 use serde_json::json;
 use warpline_ir::Target;
 use warpline_ir::ops::{IMPLIED, TABLE};
-use warpline_kernels::{AnyFamily, Place};
+use warpline_family::{AnyFamily, Place, Request};
 
 /// The families, their problems and configs.
 pub(crate) fn list(families: &[&dyn AnyFamily]) -> Answer {
@@ -14,7 +14,9 @@ pub(crate) fn list(families: &[&dyn AnyFamily]) -> Answer {
     let mut all = Vec::new();
     for family in families {
         let [cpu, gpu] = [Place::Cpu, Place::Gpu].map(|place| family.default_problem(place));
-        let configs = family.default_candidates(Place::Gpu, &target);
+        let candidates = family.candidates(&Request::default(), Place::Gpu, &target);
+        let candidates = candidates.unwrap_or_default().into_iter();
+        let configs: Vec<_> = candidates.map(|work| work.config()).collect();
         let best = configs.first().map_or("none".into(), words::settings);
         let rows = [
             (

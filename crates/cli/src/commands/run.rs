@@ -1,5 +1,8 @@
 //! `warpline run FAMILY`, and what runs when no command is given.
 
+use crate::args::fields::request;
+use std::sync::Arc;
+use warpline_family::Stored;
 use super::watchdog;
 use crate::answer::Answer;
 use crate::args::{Examples, RunArgs};
@@ -61,13 +64,11 @@ pub(crate) fn run(family: &dyn AnyFamily, matches: &ArgMatches) -> Result<Answer
     let save = args.save.as_deref().map(Destination::new).transpose()?;
     let source = args.data.as_deref().map(Source::open).transpose()?;
     let (place, target) = (chosen.device.place(), chosen.device.target());
-    let work = match &source {
-        Some(source) => family.parse_stored(matches, place, &target, source)?,
-        None => family.parse(matches, place, &target)?,
-    };
-    let (mut work, tuned) = tune::choose(work, &chosen.device, true)?;
+    let stored = source.as_ref().map(|source| source as &dyn Stored);
+    let work = family.work(&request(family, matches), place, stored, &target)?;
+    let (work, tuned) = tune::choose(work, &chosen.device, true)?;
     if let Some(source) = &source {
-        work = tensors::given(work, source)?;
+        options.data = Some(Arc::new(tensors::read(work.as_ref(), source)?));
     }
     if !args.no_watchdog {
         watchdog::first(work.as_ref(), &chosen.device, &options)?;

@@ -1,5 +1,6 @@
 //! `warpline tune FAMILY`, `warpline tune --suite SUITE`.
 
+use crate::args::fields::request;
 use crate::answer::Answer;
 use crate::args::tune::TuneArgs;
 use crate::errors::{Failure, known};
@@ -13,7 +14,12 @@ use warpline_kernels::{AnyFamily, AnyWork, Place};
 /// Tunes one family at the problem that the arguments ask for.
 pub(crate) fn family(family: &dyn AnyFamily, matches: &ArgMatches) -> Result<Answer, Failure> {
     let asked = Asked::new(matches)?;
-    let work = family.parse(matches, Place::Gpu, &asked.device.target())?;
+    let work = family.work(
+        &request(family, matches),
+        Place::Gpu,
+        None,
+        &asked.device.target(),
+    )?;
     asked.tune(&[work])
 }
 

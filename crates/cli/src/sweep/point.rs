@@ -1,5 +1,6 @@
 //! One combination of values, and the work it asks for.
 
+use crate::args::fields::request;
 use super::vary::{Vary, combinations};
 use crate::errors::Failure;
 use clap::parser::ValueSource;
@@ -36,7 +37,12 @@ pub(crate) fn points(
         let line = fixed.iter().cloned().chain(varied);
         let matches = own.clone().try_get_matches_from(line);
         let matches = matches.map_err(|e| usage(&e))?;
-        let work = family.parse(&matches, device.place(), &device.target());
+        let work = family.work(
+            &request(family, &matches),
+            device.place(),
+            None,
+            &device.target(),
+        );
         points.push(Point { values, work });
     }
     Ok(points)

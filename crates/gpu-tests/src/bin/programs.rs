@@ -6,7 +6,7 @@
 //! drawn problems. A drawn problem is given by its flags.
 
 use anyhow::{Context as _, Result, bail};
-use clap::{Command, Parser};
+use clap::Parser;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use warpline_gpu_tests::works;
 use warpline_ir::Target;
-use warpline_kernels::{AnyFamily, AnyWork, Place, registry};
+use warpline_kernels::{AnyFamily, AnyWork, Place, Request, registry};
 
 #[derive(Parser)]
 struct Args {
@@ -127,9 +127,8 @@ fn parse(line: &str, target: &Target) -> Result<Box<dyn AnyWork>> {
     let mut words = line.split_whitespace();
     let name = words.next().unwrap_or_default();
     let family = find(name)?;
-    let command = family.flags(Command::new("none").no_binary_name(true), Place::Cpu);
-    let matches = command.try_get_matches_from(words)?;
-    Ok(family.parse(&matches, Place::Cpu, target)?)
+    let request = Request::from_flags(words)?;
+    Ok(family.work(&request, Place::Cpu, None, target)?)
 }
 
 fn find(name: &str) -> Result<&'static dyn AnyFamily> {
@@ -139,8 +138,7 @@ fn find(name: &str) -> Result<&'static dyn AnyFamily> {
 
 /// The programs of every config that may solve the problem, and of its baseline.
 fn candidates(work: &dyn AnyWork, target: &Target) -> Result<Programs> {
-    let tunable = work.tunable().context("work of no family")?;
-    let mut all = tunable.alternatives(target)?;
+    let mut all = work.alternatives(target)?;
     all.extend(work.baseline(target));
     let mut programs = Programs::new();
     for work in all {

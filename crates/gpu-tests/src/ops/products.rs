@@ -248,8 +248,8 @@ where
         kernel,
     )
     .ctas(sets.len() as u32)
-    .input_map(decl(64), &extents(64), &a)
-    .input_map(decl(n), &extents(n), &b)
+    .input_map(&extents(64), &a)
+    .input_map(&extents(n), &b)
     .output("sums", Type::F32, bounds.len())
     .within(Rule::Bounds(bounds))
 }

@@ -157,11 +157,10 @@ where
     });
     let n = elements(&extents);
     Trial::new(name, shows, kernel)
-        .input_map(decl.clone(), &extents, &super::values(Type::F32, n, 70))
+        .input_map(&extents, &super::values(Type::F32, n, 70))
         .changed_map(
             "tensor",
             Type::F32,
-            decl,
             &extents,
             &super::values(Type::F32, n, 71),
         )
@@ -193,7 +192,6 @@ fn outside() -> Trial {
     Trial::new("tensor_store, outside", &["tensor_store"], kernel).changed_map(
         "tensor",
         Type::F32,
-        decl,
         &[20, 11],
         &super::values(Type::F32, 220, 82),
     )
@@ -245,8 +243,8 @@ fn swizzled<T: Element>(swizzle: Swizzle) -> Trial {
         &["tensor_load", "tensor_store"],
         kernel,
     )
-    .input_map(decl.clone(), &extents, &super::values(ty, n, 72))
-    .changed_map("tensor", ty, decl, &extents, &super::values(ty, n, 73))
+    .input_map(&extents, &super::values(ty, n, 72))
+    .changed_map("tensor", ty, &extents, &super::values(ty, n, 73))
     .output("tile", ty, (16 * panels * inner) as usize)
 }
 
@@ -280,7 +278,7 @@ fn stepped() -> Trial {
     });
     let extents = [20, 9, 5];
     Trial::new("tensor_load, stepped", &["tensor_load"], kernel)
-        .input_map(decl, &extents, &super::words(elements(&extents), 74))
+        .input_map(&extents, &super::words(elements(&extents), 74))
         .output("tiles", Type::U32, 256)
 }
 
@@ -313,7 +311,6 @@ fn stepped_store() -> Trial {
         .changed_map(
             "tensor",
             Type::U32,
-            decl,
             &extents,
             &super::words(elements(&extents), 86),
         )
@@ -340,7 +337,7 @@ fn rounded() -> Trial {
         });
     });
     Trial::new("tensor_load, tf32", &["tensor_load"], kernel)
-        .input_map(decl, &[32, 8], &super::values(Type::F32, 256, 75))
+        .input_map(&[32, 8], &super::values(Type::F32, 256, 75))
         .output("tile", Type::U32, 256)
 }
 
@@ -370,6 +367,6 @@ fn multicast() -> Trial {
         });
     });
     Trial::new("tensor_load, multicast", &["tensor_load"], kernel)
-        .input_map(decl, &[64, 16], &super::values(Type::Bf16, 1024, 76))
+        .input_map(&[64, 16], &super::values(Type::Bf16, 1024, 76))
         .output("tiles", Type::Bf16, 2048)
 }

@@ -7,7 +7,6 @@ use warpline_ir::build::*;
 use warpline_ir::ops::matrix::TransposeMatrix;
 use warpline_ir::ops::warp::*;
 use warpline_ir::*;
-use warpline_kernels::PlanArg;
 
 const ALL: Operand = Operand::Imm(ALL_LANES as u64);
 
@@ -205,7 +204,7 @@ fn param() -> Trial {
     let mut trial = trial.output("values", Type::U64, types.len());
     let drawn = crate::data::columns(types, 2, 5);
     for (&ty, values) in types.iter().zip(drawn) {
-        trial = trial.arg(PlanArg::Scalar(ty, values[1]));
+        trial = trial.bits(ty, values[1]);
     }
     trial
 }

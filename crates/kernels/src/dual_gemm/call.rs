@@ -11,7 +11,7 @@ use crate::gemm::{Activation, Factor, Layout};
 use crate::nvfp4::ScaleLayout;
 use crate::op::{Call, Op, Output, Param, Side, Signature, TensorView, Value};
 use crate::weights::Weights;
-use clap::ValueEnum;
+use crate::field::FieldValue;
 use warpline_ir::DType;
 
 const X: Param = Param::tensor(
@@ -99,7 +99,7 @@ pub(super) fn dual_gemm() -> Op<DualGemm> {
         },
         problem: |call| {
             let word = call.text("weights")?;
-            let weights = match (call.optional("w_up"), Weights::from_str(word, false)) {
+            let weights = match (call.optional("w_up"), Weights::read(word)) {
                 (Some(_), Ok(_)) => Weights::Apart,
                 (None, Ok(one @ (Weights::Concatenated | Weights::Interleaved))) => one,
                 _ => {
@@ -114,22 +114,19 @@ pub(super) fn dual_gemm() -> Op<DualGemm> {
         args: |p| {
             let (n, k) = (u64::from(p.n), u64::from(p.k));
             let dense = |rows: u64| TensorView::dense(factor_of(p).other(), &[rows, k], 0);
-            let word = |value: Option<clap::builder::PossibleValue>| {
-                Value::Text(value.map_or(String::new(), |w| w.get_name().into()))
-            };
             let [gate, up, weights] = match p.weights {
                 Weights::Apart => [
                     dense(n).into(),
                     dense(n).into(),
-                    word(Weights::Concatenated.to_possible_value()),
+                    Weights::Concatenated.word().into(),
                 ],
                 one => [
                     dense(2 * n).into(),
                     Value::None,
-                    word(one.to_possible_value()),
+                    one.word().into(),
                 ],
             };
-            let mut all = vec![x(p), gate, up, word(p.gate.to_possible_value()), weights];
+            let mut all = vec![x(p), gate, up, p.gate.word().into(), weights];
             all.extend(ends(p));
             all
         },

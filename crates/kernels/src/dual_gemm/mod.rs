@@ -25,7 +25,7 @@ use crate::nvfp4::ScaleLayout;
 use crate::op::Op;
 use crate::plan::Plan;
 use crate::tensor::{HostTensor, TensorSpec};
-use crate::tunable::Bucket;
+use crate::bucket::Bucket;
 use warpline_ir::Target;
 
 /// The family.
@@ -114,12 +114,12 @@ impl Family for DualGemm {
     fn fit(
         p: &Problem,
         choice: &Choice,
-        config: &Config,
+        stored: &Choice,
         target: &Target,
     ) -> Result<Config, FamilyError> {
         match p.product() {
-            Some(product) => Gemm::fit(&product, choice, config, target),
-            None => nvfp4::fit(p, choice, config, target),
+            Some(product) => Gemm::fit(&product, choice, stored, target),
+            None => nvfp4::fit(p, choice, stored, target),
         }
     }
 

@@ -1,92 +1,64 @@
 //! What is asked of a gated layer.
 
+use crate::{fields, words};
 use crate::float::Float;
 use crate::gemm;
 use crate::gemm::{Activation, Factor};
 use crate::nvfp4::ScaleLayout;
 use crate::weights::Weights;
-use clap::{ArgAction, Args, ValueEnum};
-use serde::Serialize;
 
-/// What is asked: `C[M, N] = gate(A[M, K] · B₁[N, K]ᵀ) ∘ (A · B₂[N, K]ᵀ)`, both
-/// summed in f32, with one rounding.
-#[derive(Clone, PartialEq, Debug, Args, Serialize)]
-pub struct Problem {
-    /// Rows of A and C
-    #[arg(long, value_name = "COUNT")]
-    pub m: u32,
-    /// Columns of C, rows of each of the weights
-    #[arg(long, value_name = "COUNT")]
-    pub n: u32,
-    /// Elements that each sum runs over
-    #[arg(long, value_name = "COUNT")]
-    pub k: u32,
-    /// Element type of A and the weights (e5m2: of A, with weights in e4m3)
-    #[arg(long)]
-    pub dtype: Operands,
-    /// How the scales of nvfp4 lie
-    #[arg(long)]
-    #[serde(skip_serializing_if = "is_default")]
-    pub scale_layout: ScaleLayout,
-    /// Element type of A where only the weights are nvfp4: f16 or bf16
-    #[arg(long)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub activations: Option<Float>,
-    /// Element type of C; that of A where not given, bf16 for fp8, f16 for nvfp4
-    #[arg(long)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub out: Option<Float>,
-    /// The function of the gate
-    #[arg(long)]
-    #[serde(skip_serializing_if = "is_silu")]
-    pub gate: Activation,
-    /// How the two weights lie
-    #[arg(long)]
-    #[serde(skip_serializing_if = "is_default")]
-    pub weights: Weights,
-    /// A scale of A and one of each of the weights, each a number in memory
-    #[arg(long, num_args = 0..=1, default_missing_value = "true", action = ArgAction::Set)]
-    #[serde(skip_serializing_if = "is_default")]
-    pub scales: bool,
-    /// Elements from one row of A to the next; dense where not given
-    #[arg(long, value_name = "ELEMENTS")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub a_stride: Option<u64>,
-    /// Elements from one row of the weights, or of the gate's, to the next; dense where not given
-    #[arg(long, value_name = "ELEMENTS")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub weight_stride: Option<u64>,
-    /// Elements from one row of the other weights to the next; as in the gate's where not given
-    #[arg(long, value_name = "ELEMENTS")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub up_stride: Option<u64>,
-    /// Elements from one row of C to the next; dense where not given
-    #[arg(long, value_name = "ELEMENTS")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub c_stride: Option<u64>,
+fields! {
+    /// What is asked: `C[M, N] = gate(A[M, K] · B₁[N, K]ᵀ) ∘ (A · B₂[N, K]ᵀ)`, both
+    /// summed in f32, with one rounding.
+    pub struct Problem {
+        /// Rows of A and C
+        pub m: u32,
+        /// Columns of C, rows of each of the weights
+        pub n: u32,
+        /// Elements that each sum runs over
+        pub k: u32,
+        /// Element type of A and the weights (e5m2: of A, with weights in e4m3)
+        pub dtype: Operands,
+        /// How the scales of nvfp4 lie
+        pub scale_layout: ScaleLayout = ScaleLayout::default(),
+        /// Element type of A where only the weights are nvfp4: f16 or bf16
+        pub activations: Option<Float>,
+        /// Element type of C; that of A where not given, bf16 for fp8, f16 for nvfp4
+        pub out: Option<Float>,
+        /// The function of the gate
+        pub gate: Activation = Activation::Silu,
+        /// How the two weights lie
+        pub weights: Weights = Weights::default(),
+        /// A scale of A and one of each of the weights, each a number in memory
+        pub scales: bool = false,
+        /// Elements from one row of A to the next; dense where not given
+        pub a_stride: Option<u64> [ELEMENTS],
+        /// Elements from one row of the weights, or of the gate's, to the next; dense where not given
+        pub weight_stride: Option<u64> [ELEMENTS],
+        /// Elements from one row of the other weights to the next; as in the gate's where not given
+        pub up_stride: Option<u64> [ELEMENTS],
+        /// Elements from one row of C to the next; dense where not given
+        pub c_stride: Option<u64> [ELEMENTS],
+    }
 }
 
-/// The element type of what is multiplied.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, ValueEnum, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Operands {
-    /// bfloat16
-    Bf16,
-    /// IEEE binary16
-    #[value(alias = "fp16")]
-    F16,
-    /// 8 bits, 4 of them exponent
-    E4m3,
-    /// 8 bits, 5 of them exponent
-    E5m2,
-    /// 4 bits (e2m1), with a scale in e4m3 for every 16 along K
-    Nvfp4,
+words! {
+    /// The element type of what is multiplied.
+    pub enum Operands {
+        /// bfloat16
+        Bf16 = "bf16",
+        /// IEEE binary16
+        F16 = "f16" | "fp16",
+        /// 8 bits, 4 of them exponent
+        E4m3 = "e4m3",
+        /// 8 bits, 5 of them exponent
+        E5m2 = "e5m2",
+        /// 4 bits (e2m1), with a scale in e4m3 for every 16 along K
+        Nvfp4 = "nvfp4",
+    }
 }
 
 impl Operands {
-    /// Every one.
-    pub const ALL: [Self; 5] = [Self::Bf16, Self::F16, Self::E4m3, Self::E5m2, Self::Nvfp4];
-
     /// As a factor that tensor cores take as it is, if they do.
     pub fn factor(self) -> Option<Factor> {
         match self {
@@ -108,14 +80,6 @@ impl From<Factor> for Operands {
             Factor::E5m2 => Operands::E5m2,
         }
     }
-}
-
-fn is_default<T: Default + PartialEq>(x: &T) -> bool {
-    *x == T::default()
-}
-
-fn is_silu(gate: &Activation) -> bool {
-    *gate == Activation::Silu
 }
 
 impl Problem {

@@ -100,15 +100,15 @@ pub(super) fn cases() -> Cases {
         };
         add(problem, choice.clone());
     }
-    for gate in Activation::ALL {
+    for &gate in Activation::ALL {
         let problem = Problem {
             gate,
             ..plain(72, 72, 72)
         };
         add(problem, choice.clone());
     }
-    for dtype in Factor::ALL {
-        for out in Float::ALL {
+    for &dtype in Factor::ALL {
+        for &out in Float::ALL {
             let problem = Problem {
                 dtype: dtype.into(),
                 out: Some(out),

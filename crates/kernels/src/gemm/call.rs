@@ -8,7 +8,7 @@ use crate::error::FamilyError;
 use crate::float::Float;
 use crate::op::layout::walk;
 use crate::op::{Call, Op, Output, Param, Side, Signature, TensorView, Value};
-use clap::ValueEnum;
+use crate::field::FieldValue;
 use warpline_ir::DType;
 
 pub(crate) const TYPE: Param = Param::element_type(
@@ -181,13 +181,13 @@ pub(super) fn linear() -> Op<Linear> {
                 true => TensorView::dense(out, shape, 0).into(),
                 false => Value::None,
             };
-            let word = p.activation.to_possible_value();
+            let word = p.activation.word();
             let [scale_x, scale_weight] = scales(p);
             vec![
                 TensorView::dense(p.dtype.dtype(), &[m, k], 0).into(),
                 TensorView::dense(p.dtype.other(), &[n, k], 0).into(),
                 part(p.bias, &[n]),
-                Value::Text(word.map_or(String::new(), |w| w.get_name().into())),
+                word.into(),
                 part(p.residual, &[m, n]),
                 scale_x,
                 scale_weight,
@@ -212,7 +212,7 @@ array([[0. , 0. , 0. , 0. , 0.5, 1.5, 2.5, 3.5]], dtype=float16)";
 /// The function that a parameter names.
 pub(crate) fn activation(call: &Call<'_>, name: &str) -> Result<Activation, FamilyError> {
     let word = call.text(name)?;
-    match Activation::from_str(word, false) {
+    match Activation::read(word) {
         Ok(activation) => Ok(activation),
         Err(_) => call.refuse(format!(
             "{name} is none, relu, gelu-erf, gelu-tanh, silu or sigmoid, not {word:?}"

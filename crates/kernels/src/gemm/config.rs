@@ -1,51 +1,46 @@
 //! How a product is solved: forms, tiles, and whether they fit the machine.
 
-use super::problem::{Class, Layout, Problem, Sums, is_default};
+use crate::{fields, words};
+use super::problem::{Class, Layout, Problem, Sums};
 use super::walk::MOST_TILES;
 use crate::error::FamilyError;
 use crate::roles::{self, Budget};
 use crate::weights::Weights;
-use clap::{Args, ValueEnum};
-use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use warpline_ir::{Target, build};
 
-/// The structure of the program.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Form {
-    /// Every warpgroup loads and computes
-    DoubleBuffer,
-    /// One loader, and consumers that share each tile
-    Cooperative,
-    /// One loader, and two consumers that take tiles and the tensor cores in turn
-    PingPong,
-    /// As cooperative, with a role that stores
-    Storer,
-    /// One loader, one consumer for the gate and one for the rest, which it is handed through shared memory
-    TwoConsumer,
-    /// One loader, warps that make numbers of what it brings, and consumers: for weights of nvfp4
-    Dequantiser,
-    /// One loader, warps that multiply each for itself, and a role that adds up: for nvfp4 and few rows
-    Warps,
+words! {
+    /// The structure of the program.
+    pub enum Form {
+        /// Every warpgroup loads and computes
+        DoubleBuffer = "double-buffer",
+        /// One loader, and consumers that share each tile
+        Cooperative = "cooperative",
+        /// One loader, and two consumers that take tiles and the tensor cores in turn
+        PingPong = "ping-pong",
+        /// As cooperative, with a role that stores
+        Storer = "storer",
+        /// One loader, one consumer for the gate and one for the rest, which it is handed through shared memory
+        TwoConsumer = "two-consumer",
+        /// One loader, warps that make numbers of what it brings, and consumers: for weights of nvfp4
+        Dequantiser = "dequantiser",
+        /// One loader, warps that multiply each for itself, and a role that adds up: for nvfp4 and few rows
+        Warps = "warps",
+    }
 }
 
-/// CTAs that share what they load, rows × columns of tiles.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, ValueEnum, Serialize, Deserialize)]
-pub enum Cluster {
-    /// Every CTA alone
-    #[default]
-    #[value(name = "1x1")]
-    #[serde(rename = "1x1")]
-    One,
-    /// Two tiles above each other share B
-    #[value(name = "2x1")]
-    #[serde(rename = "2x1")]
-    Rows,
-    /// Two tiles side by side share A
-    #[value(name = "1x2")]
-    #[serde(rename = "1x2")]
-    Cols,
+words! {
+    /// CTAs that share what they load, rows × columns of tiles.
+    #[derive(Default)]
+    pub enum Cluster {
+        /// Every CTA alone
+        #[default]
+        One = "1x1",
+        /// Two tiles above each other share B
+        Rows = "2x1",
+        /// Two tiles side by side share A
+        Cols = "1x2",
+    }
 }
 
 impl Cluster {
@@ -58,79 +53,65 @@ impl Cluster {
     }
 }
 
-/// In which sequence tiles are worked on.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Order {
-    /// Row by row
-    RowMajor,
-    /// Bands of rows, column by column inside a band
-    #[default]
-    Grouped,
-    /// A curve that keeps neighbours near in both directions
-    Hilbert,
-    /// Bands of rows, each CTA taking the next tile when it is done with one
-    Dynamic,
+words! {
+    /// In which sequence tiles are worked on.
+    #[derive(Default)]
+    pub enum Order {
+        /// Row by row
+        RowMajor = "row-major",
+        /// Bands of rows, column by column inside a band
+        #[default]
+        Grouped = "grouped",
+        /// A curve that keeps neighbours near in both directions
+        Hilbert = "hilbert",
+        /// Bands of rows, each CTA taking the next tile when it is done with one
+        Dynamic = "dynamic",
+    }
 }
 
-/// What the caller fixes of the config.
-#[derive(Clone, PartialEq, Debug, Default, Args, Serialize)]
-pub struct Choice {
-    /// The structure of the program
-    #[arg(long)]
-    pub form: Option<Form>,
-    /// Rows of C in a tile
-    #[arg(long, value_name = "COUNT")]
-    pub tile_m: Option<u32>,
-    /// Columns of C in a tile
-    #[arg(long, value_name = "COUNT")]
-    pub tile_n: Option<u32>,
-    /// Columns of C in a tile of the last columns, behind whole waves of tiles
-    #[arg(long, value_name = "COUNT")]
-    pub tail_n: Option<u32>,
-    /// Elements of K in a stage
-    #[arg(long, value_name = "COUNT")]
-    pub tile_k: Option<u32>,
-    /// Warpgroups that compute
-    #[arg(long, value_name = "COUNT")]
-    pub consumers: Option<u32>,
-    /// Stages of the ring
-    #[arg(long, value_name = "COUNT")]
-    pub stages: Option<u32>,
-    /// CTAs that share what they load
-    #[arg(long)]
-    pub cluster: Option<Cluster>,
-    /// In which sequence tiles are worked on
-    #[arg(long)]
-    pub order: Option<Order>,
-    /// Rows of tiles in a band of the orders grouped and dynamic
-    #[arg(long, value_name = "COUNT")]
-    pub group: Option<u32>,
-    /// CTAs of a cluster that split the sums of a tile
-    #[arg(long, value_name = "COUNT")]
-    pub split_k: Option<u32>,
-    /// Deals steps of K to CTAs, not tiles
-    #[arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
-    pub stream_k: Option<bool>,
-    /// Multiplies B by A: the rows of B are those of the tensor cores' tile
-    #[arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
-    pub swap: Option<bool>,
-    /// Has the L2 keep A and forget B first
-    #[arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
-    pub hints: Option<bool>,
-    /// Registers of a loading thread
-    #[arg(long, value_name = "COUNT")]
-    pub load_registers: Option<u32>,
-    /// Registers of a computing thread
-    #[arg(long, value_name = "COUNT")]
-    pub math_registers: Option<u32>,
-    /// CTAs of the grid
-    #[arg(long, value_name = "COUNT")]
-    pub ctas: Option<u32>,
+fields! {
+    /// What the caller fixes of the config.
+    #[derive(Default)]
+    pub struct Choice {
+        /// The structure of the program
+        pub form: Option<Form>,
+        /// Rows of C in a tile
+        pub tile_m: Option<u32>,
+        /// Columns of C in a tile
+        pub tile_n: Option<u32>,
+        /// Columns of C in a tile of the last columns, behind whole waves of tiles
+        pub tail_n: Option<u32>,
+        /// Elements of K in a stage
+        pub tile_k: Option<u32>,
+        /// Warpgroups that compute
+        pub consumers: Option<u32>,
+        /// Stages of the ring
+        pub stages: Option<u32>,
+        /// CTAs that share what they load
+        pub cluster: Option<Cluster>,
+        /// In which sequence tiles are worked on
+        pub order: Option<Order>,
+        /// Rows of tiles in a band of the orders grouped and dynamic
+        pub group: Option<u32>,
+        /// CTAs of a cluster that split the sums of a tile
+        pub split_k: Option<u32>,
+        /// Deals steps of K to CTAs, not tiles
+        pub stream_k: Option<bool>,
+        /// Multiplies B by A: the rows of B are those of the tensor cores' tile
+        pub swap: Option<bool>,
+        /// Has the L2 keep A and forget B first
+        pub hints: Option<bool>,
+        /// Registers of a loading thread
+        pub load_registers: Option<u32>,
+        /// Registers of a computing thread
+        pub math_registers: Option<u32>,
+        /// CTAs of the grid
+        pub ctas: Option<u32>,
+    }
 }
 
 /// A complete config.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Config {
     /// The structure of the program.
     pub form: Form,
@@ -139,7 +120,6 @@ pub struct Config {
     /// Columns of C in a tile.
     pub tile_n: u32,
     /// Columns of C in a tile behind whole waves of tiles; 0 where all tiles are alike.
-    #[serde(default, skip_serializing_if = "is_default")]
     pub tail_n: u32,
     /// Elements of K in a stage.
     pub tile_k: u32,
@@ -170,7 +150,6 @@ pub struct Config {
 }
 
 impl From<&Config> for Choice {
-    /// All that a config has, but the grid, which follows from the extents.
     fn from(c: &Config) -> Self {
         let registers = |n: u32| (n > 0).then_some(n);
         Self {
@@ -190,8 +169,15 @@ impl From<&Config> for Choice {
             hints: Some(c.hints),
             load_registers: registers(c.load_registers),
             math_registers: registers(c.math_registers),
-            ctas: None,
+            ctas: Some(c.ctas),
         }
+    }
+}
+
+impl Choice {
+    /// All but the grid, which follows from the extents.
+    pub(crate) fn without_grid(self) -> Self {
+        Self { ctas: None, ..self }
     }
 }
 

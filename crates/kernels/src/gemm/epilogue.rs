@@ -1,26 +1,26 @@
 //! What happens to a sum before it is rounded: `act(scale · x + bias) + residual`.
 
-use clap::ValueEnum;
-use serde::Serialize;
+use crate::words;
 use warpline_ir::build::*;
 
-/// The function of each sum.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, ValueEnum, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Activation {
-    /// The sum itself
-    #[default]
-    None,
-    /// max(x, 0)
-    Relu,
-    /// x · Φ(x), by the error function
-    GeluErf,
-    /// x · Φ(x), by the hyperbolic tangent
-    GeluTanh,
-    /// x / (1 + e⁻ˣ)
-    Silu,
-    /// 1 / (1 + e⁻ˣ)
-    Sigmoid,
+words! {
+    /// The function of each sum.
+    #[derive(Default)]
+    pub enum Activation {
+        /// The sum itself
+        #[default]
+        None = "none",
+        /// max(x, 0)
+        Relu = "relu",
+        /// x · Φ(x), by the error function
+        GeluErf = "gelu-erf",
+        /// x · Φ(x), by the hyperbolic tangent
+        GeluTanh = "gelu-tanh",
+        /// x / (1 + e⁻ˣ)
+        Silu = "silu",
+        /// 1 / (1 + e⁻ˣ)
+        Sigmoid = "sigmoid",
+    }
 }
 
 /// The parts that are there, all compiled in.
@@ -41,16 +41,6 @@ const ROOT: f64 = 0.797_884_560_802_865_4;
 const CUBIC: f64 = 0.044_715;
 
 impl Activation {
-    /// Every one.
-    pub const ALL: [Self; 6] = [
-        Self::None,
-        Self::Relu,
-        Self::GeluErf,
-        Self::GeluTanh,
-        Self::Silu,
-        Self::Sigmoid,
-    ];
-
     /// In registers.
     #[track_caller]
     pub(crate) fn apply(self, x: Reg<f32>) -> Reg<f32> {

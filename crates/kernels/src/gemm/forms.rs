@@ -10,6 +10,11 @@ use warpline_ir::{BuildErrors, Element, Kernel, Target};
 /// The consumers' names.
 pub(crate) const CONSUMERS: [&str; 4] = ["first", "second", "third", "fourth"];
 
+/// The parameter behind which a consumer's partial tiles of stream-K are.
+pub(super) fn partials(consumer: &str) -> String {
+    format!("partials_{consumer}")
+}
+
 /// The kernel of a class and a config.
 pub(super) fn build<A: Element, B: Element, T: Out>(
     class: &Class,
@@ -322,9 +327,8 @@ fn stream_k<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Confi
     };
     let compute = || {
         for i in 0..c.consumers {
-            let name = format!("partials_{}", CONSUMERS[i as usize]);
             let [tall, wide] = line.area(i).sides();
-            let partials = k.partial_tiles(&name, tall, wide);
+            let partials = k.partial_tiles(&partials(CONSUMERS[i as usize]), tall, wide);
             let outbox = line.outbox(k, CONSUMERS[i as usize]);
             let (role, area) = consumer(k, line, i);
             role.body(|| {

@@ -34,17 +34,16 @@ use crate::error::FamilyError;
 use crate::family::{Case, Cost, Family, Period, Place};
 use crate::float::Float;
 use crate::op::Op;
-use crate::plan::{Buffer, Plan, PlanArg, Step, ZEROED};
+use crate::plan::{Address, Buffer, Plan, Step, TensorArg, ZEROED};
 use crate::program::Program;
 use crate::tensor::{HostTensor, TensorSpec};
-use crate::tunable::Bucket;
+use crate::bucket::Bucket;
 use crate::weights::Weights;
 use half::{bf16, f16};
 use problem::{Class, Matrix};
 use std::marker::PhantomData;
 use std::ops::Range;
-use warpline_ir::build::Divisor;
-use warpline_ir::{BuildErrors, E4m3, E5m2, Kernel, Target, Type};
+use warpline_ir::{BuildErrors, E4m3, E5m2, Kernel, Target};
 
 /// A product, by the name that callers know it by.
 pub trait Kind: Send + Sync + 'static {
@@ -192,19 +191,17 @@ impl<K: Kind> Family for Product<K> {
 
     fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, FamilyError> {
         let class = p.class();
-        let step = |part: tail::Part| -> Result<Step, FamilyError> {
+        let launch = |part: tail::Part| -> Result<Step, FamilyError> {
             let tail::Part { config: c, cols } = part;
             let compiled_in = Config { ctas: 0, ..c };
             let kernel = Program::once(format!("gemm {class:?} {compiled_in:?}"), || {
                 build(&class, &c)
             })?;
-            Ok(Step::new(kernel, [c.ctas, 1, 1], args(p, &c, cols)))
+            step(kernel, p, &c, &cols)
         };
         let parts = c.parts(p, target)?;
-        Ok(Plan {
-            steps: parts.into_iter().map(step).collect::<Result<_, _>>()?,
-            workspace: workspace(&class, c),
-        })
+        let steps = parts.into_iter().map(launch).collect::<Result<_, _>>()?;
+        Plan::new(steps, workspace(&class, c))
     }
 
     fn class(p: &Problem) -> serde_json::Value {
@@ -255,10 +252,10 @@ impl<K: Kind> Family for Product<K> {
     fn fit(
         p: &Problem,
         choice: &Choice,
-        config: &Config,
+        stored: &Choice,
         target: &Target,
     ) -> Result<Config, FamilyError> {
-        Config::new(p, &Choice::from(config), choice, target)
+        Config::new(p, &stored.clone().without_grid(), choice, target)
     }
 
     fn estimate(p: &Problem, c: &Config, target: &Target) -> Option<f64> {
@@ -362,158 +359,169 @@ fn workspace(class: &Class, c: &Config) -> u64 {
     }
 }
 
-/// The maps of gate and up for some columns of C, as `map` makes them of a
-/// buffer, the rows of a factor, and bytes from the start.
+/// The tensors of gate and up for some columns of C, as `tensor` makes them of
+/// the first byte and the rows of an operand.
 fn gated(
     p: &Problem,
+    inputs: &[TensorSpec],
     cols: &Range<u32>,
     weights: Weights,
-    map: impl Fn(Buffer, Matrix, u64) -> PlanArg,
-) -> [PlanArg; 2] {
-    let rows = Matrix {
+    tensor: impl Fn(Address, Matrix) -> TensorArg,
+) -> Result<[TensorArg; 2], FamilyError> {
+    let gate = Matrix {
         rows: cols.len() as u64,
         ..p.b()
     };
-    let row = rows.stride * rows.dtype.bytes() as u64;
-    // Of a sum over nothing nothing is read.
-    let there = |bytes: u64| if p.k == 0 { 0 } else { bytes };
-    let first = u64::from(cols.start);
-    let mut both = match p.up() {
-        Some(up) => {
-            let second = up.stride * up.dtype.bytes() as u64;
-            let up = Matrix {
-                rows: rows.rows,
-                ..up
-            };
-            [
-                map(Buffer::Input(1), rows, there(first * row)),
-                map(Buffer::Input(2), up, there(first * second)),
-            ]
-        }
-        None => [0, 1].map(|_| map(Buffer::Input(1), rows, there(first * row))),
+    let up = Matrix {
+        rows: gate.rows,
+        ..p.up().unwrap_or(gate)
     };
-    let blocks = rows.rows / 8;
-    for (i, one) in (0..).zip(&mut both) {
-        let PlanArg::TensorMap {
-            offset,
-            extents,
-            strides,
-            ..
-        } = one
-        else {
-            continue;
-        };
-        match weights {
-            Weights::Apart => {}
-            Weights::Concatenated => *offset += there(i * u64::from(p.n) * row),
-            Weights::Interleaved => {
-                *offset = there((2 * first + i * 8) * row);
-                *extents = vec![extents[0], 8, blocks];
-                *strides = vec![strides[0], 16 * strides[0]];
-            }
+    let pitch = |m: Matrix| m.stride * m.dtype.bytes() as u64;
+    let first = u64::from(cols.start);
+    let from = |name: &str, rows: u64, m: Matrix| -> Result<Address, FamilyError> {
+        // K == 0: no operand is read.
+        let offset = if p.k == 0 { 0 } else { rows * pitch(m) };
+        Ok(Buffer::named(inputs, name)?.at(offset))
+    };
+    let n = u64::from(p.n);
+    let mut both = match weights {
+        Weights::Apart => [
+            tensor(from("gate", first, gate)?, gate),
+            tensor(from("up", first, up)?, up),
+        ],
+        Weights::Concatenated => [
+            tensor(from("weights", first, gate)?, gate),
+            tensor(from("weights", n + first, gate)?, gate),
+        ],
+        Weights::Interleaved => [
+            tensor(from("weights", 2 * first, gate)?, gate),
+            tensor(from("weights", 2 * first + 8, gate)?, gate),
+        ],
+    };
+    if weights == Weights::Interleaved {
+        // Blocks of 8 rows, of gate and of up in turn.
+        for one in &mut both {
+            one.extents = vec![one.extents[0], 8, gate.rows / 8];
+            one.strides = one.strides.take().map(|s| vec![s[0], 16 * s[0]]);
         }
     }
-    both
+    Ok(both)
 }
 
-/// The arguments of a launch for some columns of C, in the order of the parameters.
-fn args(p: &Problem, c: &Config, cols: Range<u32>) -> Vec<PlanArg> {
-    let class = p.class();
-    let number = |x: u64| PlanArg::Scalar(Type::U32, x);
-    let at = |name: &str, offset: u64| {
-        PlanArg::Pointer(Buffer::Input(p.input(name).unwrap_or(0)), offset)
-    };
-    let pointer = |name: &str| at(name, 0);
-    // Bytes from the first column of a row, and where a matrix has these columns alone.
-    let (n, first) = (cols.len() as u64, u64::from(cols.start));
+/// The launch of a kernel for some columns of C.
+fn step(
+    kernel: Program,
+    p: &Problem,
+    c: &Config,
+    cols: &Range<u32>,
+) -> Result<Step, FamilyError> {
+    let (class, inputs) = (p.class(), p.inputs());
+    let input = |name: &str| Buffer::named(&inputs, name);
+    // The columns of a matrix, and the bytes before them.
+    let (n, first) = (cols.len() as u32, u64::from(cols.start));
     let before = first * class.out.dtype().bytes() as u64;
-    let of_cols = |m: Matrix| Matrix { cols: n, ..m };
-    let map = |decl, buffer, m: Matrix, offset: u64| {
+    let of_cols = |m: Matrix| Matrix {
+        cols: n.into(),
+        ..m
+    };
+    let tensor = |at: Address, m: Matrix| {
         let size = m.dtype.bytes() as u64;
-        // Of a sum over nothing no factor is read, and C lends its address.
-        let (buffer, cols) = match m.cols.min(m.rows) {
-            0 => (Buffer::Output(0), 16 / size),
-            _ => (buffer, m.cols),
+        // K == 0: no operand is read, so any valid address will do.
+        let (at, cols) = match m.cols.min(m.rows) {
+            0 => (at_output(at.offset), 16 / size),
+            _ => (at, m.cols),
         };
         let (rows, stride) = (m.rows.max(1), m.stride.max(cols) * size);
         let step = (m.step * size).max(rows * stride);
-        PlanArg::TensorMap {
-            decl,
-            buffer,
-            offset,
-            extents: match class.batched {
-                false => vec![cols, rows],
-                true => vec![cols, rows, m.batch],
-            },
-            strides: match class.batched {
-                false => vec![stride],
-                true => vec![stride, step],
-            },
+        match class.batched {
+            false => TensorArg::strided(at, vec![cols, rows], vec![stride]),
+            true => TensorArg::strided(at, vec![cols, rows, m.batch], vec![stride, step]),
         }
     };
-    // From row to row and from matrix to matrix, where they are addressed by elements.
-    let apart = |m: Matrix| {
-        let steps = class.batched.then_some(PlanArg::Scalar(Type::U64, m.step));
-        [number(m.stride)].into_iter().chain(steps)
-    };
-    let [a, b, out] = parts::maps(&class, c);
-    let mut args = [p.m.into(), n, p.k.into()].map(number).to_vec();
-    args.push(map(a, Buffer::Input(0), p.a(), 0));
+    let [tall, wide] = c.unit();
+    let (tall, wide) = (p.m.div_ceil(tall), n.div_ceil(wide));
+    let [band, last] = c.order().divisors(tall, wide);
+    let mut step = Step::new(kernel, [c.ctas, 1, 1])
+        .scalar("m", p.m)
+        .scalar("n", n)
+        .scalar("k", p.k)
+        .tensor("a", tensor(input("a")?.into(), p.a()))
+        .tensor("c", tensor(Buffer::Output(0).at(before), of_cols(p.c())))
+        .scalar("tall", tall)
+        .scalar("wide", wide)
+        .divisor("band", band)
+        .divisor("last", last);
     match p.up {
         None => {
-            let (b_part, offset) = match p.layout {
-                Layout::Nk => (Matrix { rows: n, ..p.b() }, first * p.b().stride),
+            let (b, rows) = match p.layout {
+                Layout::Nk => {
+                    let rows = Matrix {
+                        rows: n.into(),
+                        ..p.b()
+                    };
+                    (rows, first * p.b().stride)
+                }
                 Layout::Kn => (of_cols(p.b()), first),
             };
-            let offset = if p.k == 0 {
-                0
-            } else {
-                offset * b_part.dtype.bytes() as u64
-            };
-            args.push(map(b, Buffer::Input(1), b_part, offset));
+            let offset = if p.k == 0 { 0 } else { rows * b.dtype.bytes() as u64 };
+            step = step.tensor("b", tensor(input("b")?.at(offset), b));
         }
         Some(weights) => {
-            let of = |buffer, m, offset| map(b.clone(), buffer, m, offset);
-            args.extend(gated(p, &cols, weights, of));
+            let [gate, up] = gated(p, &inputs, cols, weights, tensor)?;
+            step = step.tensor("gate", gate).tensor("up", up);
         }
     }
-    args.push(map(out, Buffer::Output(0), of_cols(p.c()), before));
-    let [tall, wide] = c.unit();
-    let (tall, wide) = (p.m.div_ceil(tall), (n as u32).div_ceil(wide));
-    args.extend([tall, wide].map(|x| number(x.into())));
-    let divisors = c.order().divisors(tall, wide);
-    args.extend(divisors.map(|by| PlanArg::Scalar(Type::U64, Divisor::word(by))));
     if class.batched {
-        args.push(number(p.batches()));
+        step = step.scalar("batch", p.batches() as u32);
     }
     if c.order == Order::Dynamic {
-        args.push(PlanArg::Pointer(Buffer::Workspace, 0));
+        step = step.pointer("queue", Buffer::Workspace);
     }
     if parts::by_elements(&class, c) {
-        args.push(PlanArg::Pointer(Buffer::Output(0), before));
-        args.extend(apart(p.c()));
+        step = elements(step, "elements", Buffer::Output(0).at(before), p.c(), class.batched);
     }
     if let Some(scale) = p.scale {
-        args.push(PlanArg::Scalar(Type::F32, scale.to_bits().into()));
+        step = step.scalar("scale", scale);
     }
     if p.scales {
-        args.extend(p.scale_names().iter().map(|name| pointer(name)));
-    }
-    if p.bias {
-        args.push(at("bias", before));
-    }
-    if p.residual {
-        args.push(at("residual", before));
-        args.extend(apart(p.residual()));
-    }
-    if c.stream_k {
-        // For each consumer its sums, and its flags in what is zero.
-        let sums = c.partial_bytes(&class) / u64::from(c.consumers);
-        let flags = u64::from(c.ctas) * 16;
-        for i in 0..u64::from(c.consumers) {
-            args.push(PlanArg::Pointer(Buffer::Workspace, ZEROED + i * sums));
-            args.push(PlanArg::Pointer(Buffer::Workspace, i * flags));
+        for name in p.scale_names() {
+            step = step.pointer(name, input(name)?);
         }
     }
-    args
+    if p.bias {
+        step = step.pointer("bias", input("bias")?.at(before));
+    }
+    if p.residual {
+        let at = input("residual")?.at(before);
+        step = elements(step, "residual", at, p.residual(), class.batched);
+    }
+    if c.stream_k {
+        // For each consumer its sums, and its flags among the bytes that are zero.
+        let sums = c.partial_bytes(&class) / u64::from(c.consumers);
+        let flags = u64::from(c.ctas) * 16;
+        for (i, consumer) in (0..c.consumers.into()).zip(forms::CONSUMERS) {
+            let name = forms::partials(consumer);
+            step = step
+                .pointer(&name, Buffer::Workspace.at(ZEROED + i * sums))
+                .pointer(&format!("{name}_flags"), Buffer::Workspace.at(i * flags));
+        }
+    }
+    Ok(step)
+}
+
+/// C, so many bytes behind its start.
+fn at_output(offset: u64) -> Address {
+    Buffer::Output(0).at(offset)
+}
+
+/// Gives a matrix that a kernel addresses by elements.
+fn elements(step: Step, name: &str, at: Address, m: Matrix, batched: bool) -> Step {
+    // Strides are 32 bits wide, as the problem has checked.
+    let step = step
+        .pointer(name, at)
+        .scalar(&format!("{name}_stride"), m.stride as u32);
+    match batched {
+        true => step.scalar(&format!("{name}_step"), m.step),
+        false => step,
+    }
 }

@@ -226,7 +226,7 @@ fn with_tail(p: &Problem, c: &Config, choice: &Choice, target: &Target) -> Optio
     let fits = c.form == Form::PingPong && choice.tail_n.is_none() && choice.ctas.is_none();
     let base = Choice {
         tail_n: Some(c.narrow_tail(p).filter(|_| fits && waves >= WAVES)?),
-        ..Choice::from(c)
+        ..Choice::from(c).without_grid()
     };
     Config::new(p, &base, choice, target).ok()
 }
@@ -369,7 +369,7 @@ pub(super) fn ranked(p: &Problem, target: &Target) -> Vec<Config> {
     all.truncate(BASES);
     for base in all.clone().iter().take(NEIGHBOURS) {
         for choice in neighbours(base) {
-            let config = Config::new(p, &Choice::from(base), &choice, target);
+            let config = Config::new(p, &Choice::from(base).without_grid(), &choice, target);
             all.extend(config.ok().filter(|c| !all.contains(c)));
         }
     }

@@ -1,127 +1,81 @@
 //! What is asked of a product.
 
+use crate::{fields, words};
 use super::epilogue::{Activation, Epilogue};
 use crate::error::FamilyError;
 use crate::float::Float;
 use crate::tensor::TensorSpec;
 use crate::weights::Weights;
-use clap::{ArgAction, Args, ValueEnum};
-use serde::Serialize;
 use warpline_ir::DType;
 
-/// What is asked: `C[M, N] = epilogue(A[M, K] · B[N, K]ᵀ)`, once or for each of a batch.
-#[derive(Clone, PartialEq, Debug, Args, Serialize)]
-pub struct Problem {
-    /// Rows of A and C
-    #[arg(long, value_name = "COUNT")]
-    pub m: u32,
-    /// Columns of C
-    #[arg(long, value_name = "COUNT")]
-    pub n: u32,
-    /// Elements that each sum runs over
-    #[arg(long, value_name = "COUNT")]
-    pub k: u32,
-    /// Element type of A and B (e5m2: of A, with B in e4m3)
-    #[arg(long)]
-    pub dtype: Factor,
-    /// Element type of C; that of A where not given, bf16 for fp8
-    #[arg(long)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub out: Option<Float>,
-    /// How B lies in memory
-    #[arg(long)]
-    #[serde(skip_serializing_if = "is_default")]
-    pub layout: Layout,
-    /// How fp8 products are summed
-    #[arg(long)]
-    #[serde(skip_serializing_if = "is_default")]
-    pub sums: Sums,
-    /// Adds a number to each column, of the type of C
-    #[arg(long, num_args = 0..=1, default_missing_value = "true", action = ArgAction::Set)]
-    #[serde(skip_serializing_if = "is_default")]
-    pub bias: bool,
-    /// The function of each sum
-    #[arg(long)]
-    #[serde(skip_serializing_if = "is_default")]
-    pub activation: Activation,
-    /// Adds a matrix of the type and shape of C, after the activation
-    #[arg(long, num_args = 0..=1, default_missing_value = "true", action = ArgAction::Set)]
-    #[serde(skip_serializing_if = "is_default")]
-    pub residual: bool,
-    /// A number that multiplies every sum first
-    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub scale: Option<f32>,
-    /// A scale of A and one of B, each a number in memory
-    #[arg(long, num_args = 0..=1, default_missing_value = "true", action = ArgAction::Set)]
-    #[serde(skip_serializing_if = "is_default")]
-    pub scales: bool,
-    /// Products side by side, each with its own A, B and C
-    #[arg(long, value_name = "COUNT")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub batch: Option<u32>,
-    /// Elements from one row of A to the next; dense where not given
-    #[arg(long, value_name = "ELEMENTS")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub a_stride: Option<u64>,
-    /// Elements from one row of B to the next; dense where not given
-    #[arg(long, value_name = "ELEMENTS")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub b_stride: Option<u64>,
-    /// Elements from one row of C to the next; dense where not given
-    #[arg(long, value_name = "ELEMENTS")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub c_stride: Option<u64>,
-    /// Elements from one row of the residual to the next; as in C where not given
-    #[arg(long, value_name = "ELEMENTS")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub residual_stride: Option<u64>,
-    /// Elements from one A of a batch to the next; without gaps where not given
-    #[arg(long, value_name = "ELEMENTS")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub a_step: Option<u64>,
-    /// Elements from one B of a batch to the next; without gaps where not given
-    #[arg(long, value_name = "ELEMENTS")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub b_step: Option<u64>,
-    /// Elements from one C of a batch, and one residual, to the next; without gaps where not given
-    #[arg(long, value_name = "ELEMENTS")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub c_step: Option<u64>,
-    /// Where B has a second factor beside it, how the two lie: what comes out is
-    /// `activation(A · Bᵀ) ∘ (A · B₂ᵀ)`. Asked for by a family of its own.
-    #[arg(skip)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub up: Option<Weights>,
-    /// Elements from one row of the second factor to the next; as in B where not given.
-    #[arg(skip)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub up_stride: Option<u64>,
+fields! {
+    /// What is asked: `C[M, N] = epilogue(A[M, K] · B[N, K]ᵀ)`, once or for each of a batch.
+    pub struct Problem {
+        /// Rows of A and C
+        pub m: u32,
+        /// Columns of C
+        pub n: u32,
+        /// Elements that each sum runs over
+        pub k: u32,
+        /// Element type of A and B (e5m2: of A, with B in e4m3)
+        pub dtype: Factor,
+        /// Element type of C; that of A where not given, bf16 for fp8
+        pub out: Option<Float>,
+        /// How B lies in memory
+        pub layout: Layout = Layout::default(),
+        /// How fp8 products are summed
+        pub sums: Sums = Sums::default(),
+        /// Adds a number to each column, of the type of C
+        pub bias: bool = false,
+        /// The function of each sum
+        pub activation: Activation = Activation::default(),
+        /// Adds a matrix of the type and shape of C, after the activation
+        pub residual: bool = false,
+        /// A number that multiplies every sum first
+        pub scale: Option<f32>,
+        /// A scale of A and one of B, each a number in memory
+        pub scales: bool = false,
+        /// Products side by side, each with its own A, B and C
+        pub batch: Option<u32>,
+        /// Elements from one row of A to the next; dense where not given
+        pub a_stride: Option<u64> [ELEMENTS],
+        /// Elements from one row of B to the next; dense where not given
+        pub b_stride: Option<u64> [ELEMENTS],
+        /// Elements from one row of C to the next; dense where not given
+        pub c_stride: Option<u64> [ELEMENTS],
+        /// Elements from one row of the residual to the next; as in C where not given
+        pub residual_stride: Option<u64> [ELEMENTS],
+        /// Elements from one A of a batch to the next; without gaps where not given
+        pub a_step: Option<u64> [ELEMENTS],
+        /// Elements from one B of a batch to the next; without gaps where not given
+        pub b_step: Option<u64> [ELEMENTS],
+        /// Elements from one C of a batch, and one residual, to the next; without gaps where not given
+        pub c_step: Option<u64> [ELEMENTS],
+        /// Where B has a second factor beside it, how the two lie: what comes out is
+        /// `activation(A · Bᵀ) ∘ (A · B₂ᵀ)`. Asked for by a family of its own.
+        #[doc(hidden)]
+        pub up: Option<Weights>,
+        /// Elements from one row of the second factor to the next; as in B where not given.
+        #[doc(hidden)]
+        pub up_stride: Option<u64>,
+    }
 }
 
-pub(super) fn is_default<T: Default + PartialEq>(x: &T) -> bool {
-    *x == T::default()
-}
-
-/// The element type of a factor.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, ValueEnum, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Factor {
-    /// bfloat16
-    Bf16,
-    /// IEEE binary16
-    #[value(alias = "fp16")]
-    F16,
-    /// 8 bits, 4 of them exponent
-    E4m3,
-    /// 8 bits, 5 of them exponent
-    E5m2,
+words! {
+    /// The element type of a factor.
+    pub enum Factor {
+        /// bfloat16
+        Bf16 = "bf16",
+        /// IEEE binary16
+        F16 = "f16" | "fp16",
+        /// 8 bits, 4 of them exponent
+        E4m3 = "e4m3",
+        /// 8 bits, 5 of them exponent
+        E5m2 = "e5m2",
+    }
 }
 
 impl Factor {
-    /// Every one.
-    pub const ALL: [Self; 4] = [Self::Bf16, Self::F16, Self::E4m3, Self::E5m2];
-
     /// As an element in memory.
     pub fn dtype(self) -> DType {
         match self {
@@ -147,30 +101,32 @@ impl Factor {
 
     /// The one whose elements are of that type, if there is one.
     pub fn of(dtype: DType) -> Option<Self> {
-        Self::ALL.into_iter().find(|f| f.dtype() == dtype)
+        Self::ALL.iter().copied().find(|f| f.dtype() == dtype)
     }
 }
 
-/// How B lies in memory.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, ValueEnum, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Layout {
-    /// A row for each column of C: [N, K], as the weights of a linear layer
-    #[default]
-    Nk,
-    /// A row for each element of a sum: [K, N]; 16-bit types only
-    Kn,
+words! {
+    /// How B lies in memory.
+    #[derive(Default)]
+    pub enum Layout {
+        /// A row for each column of C: [N, K], as the weights of a linear layer
+        #[default]
+        Nk = "nk",
+        /// A row for each element of a sum: [K, N]; 16-bit types only
+        Kn = "kn",
+    }
 }
 
-/// How products are summed.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, ValueEnum, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Sums {
-    /// By the tensor cores alone, which keep 13 bits behind the greatest term of fp8
-    #[default]
-    Fast,
-    /// Every 128 products are added to a sum in f32; fp8 only
-    Promoted,
+words! {
+    /// How products are summed.
+    #[derive(Default)]
+    pub enum Sums {
+        /// By the tensor cores alone, which keep 13 bits behind the greatest term of fp8
+        #[default]
+        Fast = "fast",
+        /// Every 128 products are added to a sum in f32; fp8 only
+        Promoted = "promoted",
+    }
 }
 
 /// All of a problem that is compiled in.

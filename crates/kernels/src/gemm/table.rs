@@ -172,8 +172,8 @@ pub(super) fn gemm() -> Cases {
         }
     }
     // Types.
-    for dtype in Factor::ALL {
-        for out in Float::ALL {
+    for &dtype in Factor::ALL {
+        for &out in Float::ALL {
             for f in [Form::Cooperative, Form::PingPong, Form::Storer] {
                 // Every type that comes out, and every form of the usual one.
                 if f != Form::Cooperative && out != Float::Bf16 {
@@ -313,7 +313,7 @@ pub(super) fn linear() -> Cases {
     };
     let mut swap = form(Form::Cooperative);
     (swap.swap, swap.tile_m, swap.consumers) = (Some(true), Some(16), Some(1));
-    for activation in Activation::ALL {
+    for &activation in Activation::ALL {
         let problem = Problem {
             activation,
             ..base.clone()
@@ -336,7 +336,7 @@ pub(super) fn linear() -> Cases {
         scale: Some(-0.75),
         ..base
     };
-    for out in Float::ALL {
+    for &out in Float::ALL {
         let problem = Problem {
             out: Some(out),
             ..full.clone()

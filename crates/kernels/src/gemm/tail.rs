@@ -48,7 +48,7 @@ impl Config {
             stages: None,
             load_registers: None,
             math_registers: None,
-            ..Choice::from(self)
+            ..Choice::from(self).without_grid()
         };
         let mut parts = Vec::new();
         if head > 0 {

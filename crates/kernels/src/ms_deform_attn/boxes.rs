@@ -15,7 +15,7 @@ use super::line::Line;
 use super::problem::{Class, Problem};
 use super::texel::{Number, Texel};
 use super::walk::Item;
-use crate::plan::{Buffer, PlanArg};
+use crate::plan::{Buffer, Step, TensorArg};
 use warpline_ir::build::*;
 use warpline_ir::{Swizzle, TensorMapDecl};
 
@@ -68,25 +68,21 @@ fn map(class: &Class, lanes: &Lanes) -> TensorMapDecl {
     }
 }
 
-/// The maps of all levels that a launch passes.
-pub(super) fn args(p: &Problem, c: &Config, lanes: &Lanes) -> Vec<PlanArg> {
+/// Gives a launch the tensors of all levels.
+pub(super) fn give(mut step: Step, p: &Problem, c: &Config) -> Step {
     if c.form != Form::Boxes {
-        return Vec::new();
+        return step;
     }
-    let class = p.class();
-    let pixel = u64::from(p.heads * class.pixel_bytes());
-    let level = |(shape, start): (&[u32; 2], u64)| {
+    let pixel = u64::from(p.heads * p.class().pixel_bytes());
+    let channels = u64::from(p.heads * p.channels);
+    for (i, (shape, start)) in p.shapes.0.iter().zip(p.starts()).enumerate() {
         let [height, width] = p.stored(*shape);
-        let channels = u64::from(p.heads * p.channels);
-        PlanArg::TensorMap {
-            decl: map(&class, lanes),
-            buffer: Buffer::Input(0),
-            offset: start * pixel,
-            extents: vec![channels, width, height, u64::from(p.batch).max(1)],
-            strides: vec![pixel, width * pixel, p.spatial() * pixel],
-        }
-    };
-    p.shapes.0.iter().zip(p.starts()).map(level).collect()
+        let extents = vec![channels, width, height, u64::from(p.batch).max(1)];
+        let strides = vec![pixel, width * pixel, p.spatial() * pixel];
+        let level = TensorArg::strided(Buffer::Input(0).at(start * pixel), extents, strides);
+        step = step.tensor(&format!("level_{i}"), level);
+    }
+    step
 }
 
 /// Declares the roles.

@@ -7,7 +7,6 @@ use super::problem::{Class, Problem};
 use super::share;
 use super::specialized;
 use crate::error::FamilyError;
-use crate::family::name;
 use warpline_ir::Target;
 
 /// Registers of a thread that works out points for others.
@@ -342,7 +341,7 @@ impl<'a> Chooser<'a> {
     fn copied(&self) -> Result<(), FamilyError> {
         let (config, lanes) = (&self.config, &self.lanes);
         let round = config.round(lanes);
-        let order = name(&config.order);
+        let order = config.order.word();
         let can = config.order == Order::Rows && specialized::can_copy(self.p, lanes, round);
         if config.copied && !can {
             return refuse(format!(

@@ -1,110 +1,93 @@
 //! How it is solved: forms, options, and what follows from them.
 
+use crate::{fields, words};
 use super::boxes;
 use super::lanes::{Lanes, Reads};
 use super::problem::Class;
 use super::record::{Format, Shelf};
 use super::specialized;
-use crate::family::name;
-use clap::{Args, ValueEnum};
-use serde::{Deserialize, Serialize};
 
-/// The structure of the program.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Form {
-    /// Every warp works out its points, gathers and adds up
-    Plain,
-    /// Some warps work out points, others gather them
-    Specialized,
-    /// A copy brings the four pixels of every point, of which other warps take the sums
-    Boxes,
+words! {
+    /// The structure of the program.
+    pub enum Form {
+        /// Every warp works out its points, gathers and adds up
+        Plain = "plain",
+        /// Some warps work out points, others gather them
+        Specialized = "specialized",
+        /// A copy brings the four pixels of every point, of which other warps take the sums
+        Boxes = "boxes",
+    }
 }
 
-/// The order in which queries are walked.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Order {
-    /// As they are
-    Rows,
-    /// In strips of columns of every level, where queries are the pixels of the levels
-    Strips,
+words! {
+    /// The order in which queries are walked.
+    pub enum Order {
+        /// As they are
+        Rows = "rows",
+        /// In strips of columns of every level, where queries are the pixels of the levels
+        Strips = "strips",
+    }
 }
 
-/// How what was worked out of a point comes to those who gather it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Handed {
-    /// From lane to lane
-    Shuffles,
-    /// Through shared memory
-    Shared,
+words! {
+    /// How what was worked out of a point comes to those who gather it.
+    pub enum Handed {
+        /// From lane to lane
+        Shuffles = "shuffles",
+        /// Through shared memory
+        Shared = "shared",
+    }
 }
 
-/// How queries are shared out among CTAs.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Share {
-    /// In parts of batches, one by one: few batches are worked on at a time
-    Parts,
-    /// In one range for each CTA, wherever a batch ends
-    Ranges,
+words! {
+    /// How queries are shared out among CTAs.
+    pub enum Share {
+        /// In parts of batches, one by one: few batches are worked on at a time
+        Parts = "parts",
+        /// In one range for each CTA, wherever a batch ends
+        Ranges = "ranges",
+    }
 }
 
-/// What the caller fixes of the config.
-#[derive(Clone, PartialEq, Debug, Default, Args, Serialize)]
-pub struct Choice {
-    /// The structure of the program
-    #[arg(long)]
-    pub form: Option<Form>,
-    /// What the lanes of a query read at a time
-    #[arg(long)]
-    pub reads: Option<Reads>,
-    /// Warps that gather; in the forms specialized and boxes also those that work out points
-    #[arg(long, value_name = "COUNT")]
-    pub warps: Option<u32>,
-    /// Of every eight of these, those that work out points, 1 to 4; the others gather
-    #[arg(long, value_name = "COUNT")]
-    pub producers: Option<u32>,
-    /// Stages of the rings between those who work out points, or bring them, and those who gather
-    #[arg(long, value_name = "COUNT")]
-    pub stages: Option<u32>,
-    /// Bring points by copies, a ring ahead of those who work them out
-    #[arg(long, value_name = "BOOL")]
-    pub copied: Option<bool>,
-    /// Levels, from the last on, that are kept in shared memory
-    #[arg(long, value_name = "COUNT")]
-    pub held: Option<u32>,
-    /// Points whose values are asked for ahead
-    #[arg(long, value_name = "COUNT")]
-    pub ahead: Option<u32>,
-    /// Points that are summed in f16 before they are added in f32
-    #[arg(long, value_name = "COUNT")]
-    pub sums: Option<u32>,
-    /// Points that are handed on as one, 1, 2 or 4: the pixels of two are one word
-    #[arg(long, value_name = "COUNT")]
-    pub joined: Option<u32>,
-    /// How what was worked out of a point comes to those who gather it
-    #[arg(long)]
-    pub handed: Option<Handed>,
-    /// Ask for the points of the next queries before these are gathered
-    #[arg(long, value_name = "BOOL")]
-    pub prefetch: Option<bool>,
-    /// The order in which queries are walked
-    #[arg(long)]
-    pub order: Option<Order>,
-    /// Columns of a strip
-    #[arg(long, value_name = "COUNT")]
-    pub strip: Option<u32>,
-    /// How queries are shared out among CTAs
-    #[arg(long)]
-    pub share: Option<Share>,
-    /// Parts that the queries of a batch and head are divided into
-    #[arg(long, value_name = "COUNT")]
-    pub parts: Option<u32>,
-    /// CTAs of the grid
-    #[arg(long, value_name = "COUNT")]
-    pub ctas: Option<u32>,
+fields! {
+    /// What the caller fixes of the config.
+    #[derive(Default)]
+    pub struct Choice {
+        /// The structure of the program
+        pub form: Option<Form>,
+        /// What the lanes of a query read at a time
+        pub reads: Option<Reads>,
+        /// Warps that gather; in the forms specialized and boxes also those that work out points
+        pub warps: Option<u32>,
+        /// Of every eight of these, those that work out points, 1 to 4; the others gather
+        pub producers: Option<u32>,
+        /// Stages of the rings between those who work out points, or bring them, and those who gather
+        pub stages: Option<u32>,
+        /// Bring points by copies, a ring ahead of those who work them out
+        pub copied: Option<bool>,
+        /// Levels, from the last on, that are kept in shared memory
+        pub held: Option<u32>,
+        /// Points whose values are asked for ahead
+        pub ahead: Option<u32>,
+        /// Points that are summed in f16 before they are added in f32
+        pub sums: Option<u32>,
+        /// Points that are handed on as one, 1, 2 or 4: the pixels of two are one word
+        pub joined: Option<u32>,
+        /// How what was worked out of a point comes to those who gather it
+        pub handed: Option<Handed>,
+        /// Ask for the points of the next queries before these are gathered
+        pub prefetch: Option<bool>,
+        /// The order in which queries are walked
+        pub order: Option<Order>,
+        /// Columns of a strip
+        pub strip: Option<u32>,
+        /// How queries are shared out among CTAs
+        pub share: Option<Share>,
+        /// Parts that the queries of a batch and head are divided into
+        pub parts: Option<u32>,
+        /// CTAs of the grid
+        pub ctas: Option<u32>,
+    }
 }
 
 impl Choice {
@@ -125,20 +108,20 @@ impl Choice {
         ];
         let wrong = |(_, given, forms): &(_, bool, &[Form])| *given && !forms.contains(&form);
         let (option, _, forms) = options.into_iter().find(wrong)?;
-        let names: Vec<String> = forms.iter().map(name).collect();
+        let names: Vec<_> = forms.iter().map(|form| form.word()).collect();
         let of = match &names[..] {
             [one] => format!("form {one}"),
             more => format!("forms {}", more.join(" and ")),
         };
         Some(format!(
             "--{option} is of the {of}, and the form is {}",
-            name(&form)
+            form.word()
         ))
     }
 }
 
 /// A complete config.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Config {
     /// The structure of the program.
     pub form: Form,
@@ -178,6 +161,30 @@ pub struct Config {
     pub parts: u32,
     /// CTAs of the grid.
     pub ctas: u32,
+}
+
+impl From<&Config> for Choice {
+    fn from(c: &Config) -> Self {
+        Self {
+            form: Some(c.form),
+            reads: Some(c.reads),
+            warps: Some(c.warps),
+            producers: Some(c.producers),
+            stages: Some(c.stages),
+            copied: Some(c.copied),
+            held: Some(c.held),
+            ahead: Some(c.ahead),
+            sums: Some(c.sums),
+            joined: Some(c.joined),
+            handed: Some(c.handed),
+            prefetch: Some(c.prefetch),
+            order: Some(c.order),
+            strip: Some(c.strip),
+            share: Some(c.share),
+            parts: Some(c.parts),
+            ctas: Some(c.ctas),
+        }
+    }
 }
 
 /// Registers of a thread that copies.

@@ -1,21 +1,19 @@
 //! How the lanes of a warp share pixels: which of them reads what.
 
+use crate::words;
 use super::problem::Class;
 use crate::float::Float;
-use clap::ValueEnum;
-use serde::{Deserialize, Serialize};
 
-/// What the lanes of one query read of a point at a time.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Reads {
-    /// Two neighbours of a row at a time, half of the lanes each: for one head, whose pixels follow each other
-    Pair,
-    /// One pixel at a time: for heads of which two share a line of the cache
-    Pixel,
-    /// The four pixels of a point, a quarter of the lanes each: for those that a copy brings
-    #[value(skip)]
-    Box,
+words! {
+    /// What the lanes of one query read of a point at a time.
+    pub enum Reads {
+        /// Two neighbours of a row at a time, half of the lanes each: for one head, whose pixels follow each other
+        Pair = "pair",
+        /// One pixel at a time: for heads of which two share a line of the cache
+        Pixel = "pixel",
+        /// The four pixels of a point, a quarter of the lanes each: for those that a copy brings
+        Box = "box",
+    }
 }
 
 /// Bytes that a lane reads of a pixel.

@@ -49,7 +49,7 @@ use crate::error::FamilyError;
 use crate::family::{Case, Cost, Family, Period, Place};
 use crate::float::Float;
 use crate::op::Op;
-use crate::plan::{Buffer, Plan, PlanArg, Step};
+use crate::plan::{Buffer, Plan, Step, TensorArg};
 use crate::program::Program;
 use crate::stored::{Asked, Stored};
 use crate::tensor::{HostTensor, TensorSpec};
@@ -60,8 +60,7 @@ use problem::Class;
 use share::Shares;
 use texel::{Number, Texel};
 use walk::Walk;
-use warpline_ir::build::Divisor;
-use warpline_ir::{BuildErrors, Kernel, Target, Type};
+use warpline_ir::{BuildErrors, Kernel, Target};
 
 /// The family.
 #[derive(Clone, Copy, Debug)]
@@ -162,10 +161,7 @@ impl Family for MsDeformAttn {
         };
         let key = format!("{} {class:?} {lanes:?} {compiled_in:?}", Self::NAME);
         let kernel = Program::once(key, || build(&class, c, lanes))?;
-        Ok(Plan {
-            steps: vec![Step::new(kernel, [c.ctas, 1, 1], args(p, c, &lanes))],
-            workspace: 0,
-        })
+        Plan::new(vec![step(kernel, p, c, &lanes)], 0)
     }
 
     fn cost(p: &Problem) -> Cost {
@@ -273,31 +269,34 @@ fn kernel<E: Texel, N: Number>(
     })
 }
 
-/// The arguments of a launch, in the order of the parameters.
-fn args(p: &Problem, c: &Config, lanes: &Lanes) -> Vec<PlanArg> {
-    let number = |x: u64| PlanArg::Scalar(Type::U32, x);
-    let input = |i| PlanArg::Pointer(Buffer::Input(i), 0);
-    let divisor = |by: u32| PlanArg::Scalar(Type::U64, Divisor::word(by));
-    let mut args = vec![input(0)];
+/// The launch of a kernel.
+fn step(kernel: Program, p: &Problem, c: &Config, lanes: &Lanes) -> Step {
+    // All extents are less than 2³¹, as the problem has checked.
+    let mut step = Step::new(kernel, [c.ctas, 1, 1])
+        .pointer("value", Buffer::Input(0))
+        .pointer("locations", Buffer::Input(3))
+        .pointer("weights", Buffer::Input(4))
+        .pointer("out", Buffer::Output(0))
+        .scalar("spatial", p.spatial() as u32)
+        .scalar("queries", p.num_query)
+        .scalar("heads", p.heads)
+        .divisor("of_batch", p.heads / lanes.heads * lanes.slices);
     if c.held > 0 {
         let row = u64::from(p.heads * p.channels);
         let rows = u64::from(p.batch).max(1) * p.spatial();
-        let map = line::pixels(&p.class(), c, lanes);
-        args.push(PlanArg::dense(map, Buffer::Input(0), &[row, rows]));
+        step = step.tensor("pixels", TensorArg::dense(Buffer::Input(0), &[row, rows]));
     }
-    args.extend([3, 4].map(input));
-    args.push(PlanArg::Pointer(Buffer::Output(0), 0));
-    args.extend([p.spatial(), p.num_query.into(), p.heads.into()].map(number));
-    args.extend(Shares::args(p, c, lanes));
-    for (shape, start) in p.shapes.0.iter().zip(p.starts()) {
-        args.extend([shape[0].into(), shape[1].into(), start].map(number));
-    }
-    args.push(divisor(p.heads / lanes.heads * lanes.slices));
     if lanes.slices > 1 {
-        args.push(divisor(lanes.slices));
+        step = step.divisor("of_slices", lanes.slices);
     }
-    args.extend(Walk::args(p, c));
-    args.extend(specialized::args(p, c, lanes));
-    args.extend(boxes::args(p, c, lanes));
-    args
+    for (i, (shape, start)) in p.shapes.0.iter().zip(p.starts()).enumerate() {
+        step = step
+            .scalar(&format!("height_{i}"), shape[0])
+            .scalar(&format!("width_{i}"), shape[1])
+            .scalar(&format!("start_{i}"), start as u32);
+    }
+    step = Shares::give(step, p, c, lanes);
+    step = Walk::give(step, p, c);
+    step = specialized::give(step, p, c, lanes);
+    boxes::give(step, p, c)
 }

@@ -1,84 +1,58 @@
 //! What is asked: extents, types, levels, and where the points lie.
 
+use crate::{fields, words};
 use crate::error::FamilyError;
+use crate::field::{FieldValue, Kind};
 use crate::float::Float;
 use crate::tensor::TensorSpec;
-use clap::{Args, ValueEnum};
-use serde::{Serialize, Serializer};
+use serde_json::Value;
 use std::fmt;
 use std::str::FromStr;
 use warpline_ir::DType;
 
-/// What is asked.
-#[derive(Clone, PartialEq, Debug, Args, Serialize)]
-pub struct Problem {
-    /// Batches
-    #[arg(long, value_name = "COUNT")]
-    pub batch: u32,
-    /// Queries of a batch
-    #[arg(long, value_name = "COUNT")]
-    pub num_query: u32,
-    /// Heads
-    #[arg(long, value_name = "COUNT")]
-    pub heads: u32,
-    /// Channels of a head, a multiple of 8 up to 256
-    #[arg(long, value_name = "COUNT")]
-    pub channels: u32,
-    /// Height and width of every level: 92x160,46x80,…
-    #[arg(long, value_name = "HxW,…")]
-    pub shapes: Shapes,
-    /// Points of a query in each level, up to 16
-    #[arg(long, value_name = "COUNT")]
-    pub points: u32,
-    /// Element type of the values and of what comes out
-    #[arg(long)]
-    pub dtype: Float,
-    /// Element type of locations and weights; that of the values where not given
-    #[arg(long)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub point_dtype: Option<Float>,
-    /// How a level lies
-    #[arg(long)]
-    pub layout: Layout,
-    /// Where the points are that are drawn
-    #[arg(long)]
-    pub locations: Locations,
-    /// Pixels of all levels, with their borders in the layout halo; those of the shapes where not given
-    #[arg(long, value_name = "COUNT")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub spatial_size: Option<u32>,
-    /// Levels; those of the shapes where not given
-    #[arg(long, value_name = "COUNT")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub levels: Option<u32>,
-    /// Batches that others work on at a time: it changes nothing here
-    #[arg(long, value_name = "COUNT")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub im2col_step: Option<u32>,
+fields! {
+    /// What is asked.
+    pub struct Problem {
+        /// Batches
+        pub batch: u32,
+        /// Queries of a batch
+        pub num_query: u32,
+        /// Heads
+        pub heads: u32,
+        /// Channels of a head, a multiple of 8 up to 256
+        pub channels: u32,
+        /// Height and width of every level: 92x160,46x80,…
+        pub shapes: Shapes,
+        /// Points of a query in each level, up to 16
+        pub points: u32,
+        /// Element type of the values and of what comes out
+        pub dtype: Float,
+        /// Element type of locations and weights; that of the values where not given
+        pub point_dtype: Option<Float>,
+        /// How a level lies
+        pub layout: Layout,
+        /// Where the points are that are drawn
+        pub locations: Locations,
+        /// Pixels of all levels, with their borders in the layout halo; those of the shapes where not given
+        pub spatial_size: Option<u32>,
+        /// Levels; those of the shapes where not given
+        pub levels: Option<u32>,
+        /// Batches that others work on at a time: it changes nothing here
+        pub im2col_step: Option<u32>,
+    }
 }
 
-/// How a level lies in memory.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, ValueEnum, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Layout {
-    /// Row by row
-    Standard,
-    /// Row by row, with a border of one pixel of zeros around it
-    Halo,
+words! {
+    /// How a level lies in memory.
+    pub enum Layout {
+        /// Row by row
+        Standard = "standard",
+        /// Row by row, with a border of one pixel of zeros around it
+        Halo = "halo",
+    }
 }
 
 impl Layout {
-    /// Every one.
-    pub(super) const ALL: [Self; 2] = [Layout::Standard, Layout::Halo];
-
-    /// Its name, as options have it.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Layout::Standard => "standard",
-            Layout::Halo => "halo",
-        }
-    }
-
     /// Pixels that a side has more than the map.
     pub(super) fn border(self) -> u32 {
         match self {
@@ -88,14 +62,14 @@ impl Layout {
     }
 }
 
-/// Where points are that are drawn.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Locations {
-    /// Anywhere in the map
-    Uniform,
-    /// Around the query's own place: normal, 3 pixels of the level wide
-    Grid,
+words! {
+    /// Where points are that are drawn.
+    pub enum Locations {
+        /// Anywhere in the map
+        Uniform = "uniform",
+        /// Around the query's own place: normal, 3 pixels of the level wide
+        Grid = "grid",
+    }
 }
 
 /// Height and width of every level, the first first.
@@ -125,9 +99,15 @@ impl fmt::Display for Shapes {
     }
 }
 
-impl Serialize for Shapes {
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        s.collect_str(self)
+impl FieldValue for Shapes {
+    fn kind() -> Kind {
+        Kind::Number { unit: "HxW,…" }
+    }
+    fn read(text: &str) -> Result<Self, String> {
+        text.parse()
+    }
+    fn json(&self) -> Value {
+        self.to_string().into()
     }
 }
 
@@ -274,7 +254,7 @@ impl Problem {
             return refuse(format!(
                 "--spatial-size {asked} and the {spatial} pixels of --shapes {} in layout {} differ",
                 self.shapes,
-                self.layout.name()
+                self.layout.word()
             ));
         }
         let pixel = u64::from(self.heads) * u64::from(self.class().pixel_bytes());

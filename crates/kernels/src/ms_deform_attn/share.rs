@@ -3,8 +3,7 @@
 use super::config::{Config, Share};
 use super::lanes::Lanes;
 use super::problem::{LIMIT, Problem};
-use crate::plan::PlanArg;
-use warpline_ir::Type;
+use crate::plan::Step;
 use warpline_ir::build::*;
 
 /// Who works on what.
@@ -68,10 +67,9 @@ impl Shares {
         }
     }
 
-    /// What a launch says of it, in the order of the parameters.
-    pub(super) fn args(p: &Problem, c: &Config, lanes: &Lanes) -> Vec<PlanArg> {
-        let number = |x: u64| PlanArg::Scalar(Type::U32, x);
-        let divisor = |by: u64| PlanArg::Scalar(Type::U64, Divisor::word(by as u32));
+    /// Gives a launch its arguments.
+    pub(super) fn give(step: Step, p: &Problem, c: &Config, lanes: &Lanes) -> Step {
+        // Each counts less than 2³¹, as the config has checked.
         let groups = groups(p, lanes);
         let round = u64::from(c.round(lanes));
         let queries = u64::from(p.num_query);
@@ -79,22 +77,19 @@ impl Shares {
             Share::Parts => {
                 let parts = u64::from(c.parts);
                 let items = if queries == 0 { 0 } else { groups * parts };
-                vec![
-                    number(queries.div_ceil(parts * round)),
-                    number(parts),
-                    divisor(parts),
-                    number(items),
-                ]
+                step.scalar("rounds", queries.div_ceil(parts * round) as u32)
+                    .scalar("parts", c.parts)
+                    .divisor("of_parts", c.parts)
+                    .scalar("items", items as u32)
             }
             Share::Ranges => {
                 let rounds = queries.div_ceil(round);
                 let total = groups * rounds;
-                vec![
-                    number(rounds),
-                    divisor(rounds),
-                    number(total),
-                    number(total.div_ceil(c.ctas.into()).max(1)),
-                ]
+                let length = total.div_ceil(c.ctas.into()).max(1);
+                step.scalar("rounds", rounds as u32)
+                    .divisor("of_rounds", rounds as u32)
+                    .scalar("total", total as u32)
+                    .scalar("length", length as u32)
             }
         }
     }

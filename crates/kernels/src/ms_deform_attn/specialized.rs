@@ -15,7 +15,7 @@ use super::problem::{Class, Problem};
 use super::record::{Lent, Record, Row, Shelf};
 use super::texel::{Number, Texel};
 use super::walk::Item;
-use crate::plan::{Buffer, PlanArg};
+use crate::plan::{Buffer, Step, TensorArg};
 use crate::roles::helper;
 use warpline_ir::build::*;
 use warpline_ir::{Swizzle, TensorMapDecl};
@@ -58,21 +58,22 @@ pub(super) fn given_bytes(class: &Class, lanes: &Lanes, queries: u32) -> u32 {
     queries * cols * class.point.dtype().bytes() as u32
 }
 
-/// The maps of places and weights that a launch passes.
-pub(super) fn args(p: &Problem, c: &Config, lanes: &Lanes) -> Vec<PlanArg> {
+/// Gives a launch the tensors of places and weights.
+pub(super) fn give(mut step: Step, p: &Problem, c: &Config, lanes: &Lanes) -> Step {
     if !c.copied {
-        return Vec::new();
+        return step;
     }
-    let class = p.class();
     let rows = u64::from(p.batch).max(1) * u64::from(p.num_query).max(1);
-    let each = cols(&class, lanes).into_iter().zip([3, 4]);
-    each.map(|(cols, input)| {
+    let each = MAPS.into_iter().zip(cols(&p.class(), lanes)).zip([3, 4]);
+    for ((name, cols), input) in each {
         let row = u64::from(p.heads / lanes.heads * cols);
-        let map = map(&class, c.round(lanes), cols);
-        PlanArg::dense(map, Buffer::Input(input), &[row, rows])
-    })
-    .collect()
+        step = step.tensor(name, TensorArg::dense(Buffer::Input(input), &[row, rows]));
+    }
+    step
 }
+
+/// The tensors of places and weights, as parameters.
+const MAPS: [&str; 2] = ["places", "points_weights"];
 
 /// Declares the roles.
 pub(super) fn roles<E: Texel, N: Number>(k: Builder, line: &Line<E, N>) {
@@ -81,7 +82,7 @@ pub(super) fn roles<E: Texel, N: Number>(k: Builder, line: &Line<E, N>) {
     let held = line.held(k);
     let given = c.copied.then(|| {
         let [places, weights] = cols(class, lanes);
-        let maps = [("places", places), ("points_weights", weights)]
+        let maps = [(MAPS[0], places), (MAPS[1], weights)]
             .map(|(name, cols)| k.tensor_map(name, map(class, round, cols)));
         let ring = k.ring("points", c.stages, |s| {
             (s.plain::<N>(round, places), s.plain::<N>(round, weights))

@@ -33,7 +33,7 @@ pub(super) fn learn(
         let text = format!(
             "--spatial-size {said} and the {pixels} pixels of spatial_shapes, {}, in the layout {} differ",
             p.shapes,
-            p.layout.name()
+            p.layout.word()
         );
         return Err(FamilyError::Data(text));
     }
@@ -108,7 +108,7 @@ fn layout(p: &Problem, asked: Asked<'_>, stored: &dyn Stored) -> Result<Layout, 
     found.copied().ok_or_else(|| {
         let would = layouts.iter().map(|&layout| {
             let starts = list(&of(layout).starts());
-            format!("{starts} in the layout {}", layout.name())
+            format!("{starts} in the layout {}", layout.word())
         });
         FamilyError::Data(format!(
             "the levels {} start at {}, and level_start_index is {}",

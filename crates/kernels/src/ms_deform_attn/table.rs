@@ -34,7 +34,7 @@ pub(super) fn cases() -> Vec<Case<Problem, Choice>> {
     }
     // Types, layouts, reads, heads.
     let seats = [(1, Reads::Pair), (2, Reads::Pixel), (3, Reads::Pixel)];
-    for (i, dtype) in Float::ALL.into_iter().enumerate() {
+    for (i, dtype) in Float::ALL.iter().copied().enumerate() {
         for (j, layout) in [Layout::Standard, Layout::Halo].into_iter().enumerate() {
             let (heads, reads) = seats[(i + j) % seats.len()];
             let problem = Problem {

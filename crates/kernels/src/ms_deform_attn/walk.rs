@@ -3,8 +3,7 @@
 use super::config::{Config, Order};
 use super::level::Extent;
 use super::problem::{Class, Problem};
-use crate::plan::PlanArg;
-use warpline_ir::Type;
+use crate::plan::Step;
 use warpline_ir::build::*;
 
 /// What one CTA works on at a time: some queries of a batch, and of its heads.
@@ -67,22 +66,20 @@ impl Walk {
         Self::Strips(levels.iter().enumerate().map(strips).collect())
     }
 
-    /// What a launch says of it, in the order of the parameters.
-    pub(super) fn args(p: &Problem, c: &Config) -> Vec<PlanArg> {
+    /// Gives a launch its arguments.
+    pub(super) fn give(mut step: Step, p: &Problem, c: &Config) -> Step {
         if c.order == Order::Rows {
-            return Vec::new();
+            return step;
         }
-        let divisor = |by: u32| PlanArg::Scalar(Type::U64, Divisor::word(by));
-        let level = |shape: &[u32; 2]| {
+        for (i, shape) in p.shapes.0.iter().enumerate() {
             let [height, width] = p.stored(*shape).map(|side| side as u32);
             let last = width - (width - 1) / c.strip * c.strip;
-            [
-                divisor(height.saturating_mul(c.strip)),
-                PlanArg::Scalar(Type::U32, last.into()),
-                divisor(last),
-            ]
-        };
-        p.shapes.0.iter().flat_map(level).collect()
+            step = step
+                .divisor(&format!("of_area_{i}"), height.saturating_mul(c.strip))
+                .scalar(&format!("last_{i}"), last)
+                .divisor(&format!("of_last_{i}"), last);
+        }
+        step
     }
 
     /// The query at a step of the walk.

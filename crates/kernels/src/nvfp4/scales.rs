@@ -1,10 +1,9 @@
 //! Scales of blocks: e4m3, and where they lie in memory.
 
+use crate::words;
 use super::{BLOCK, exactly, whole_blocks};
 use crate::error::FamilyError;
 use crate::numbers::{from_fp8, to_fp8};
-use clap::ValueEnum;
-use serde::Serialize;
 use warpline_ir::DType;
 
 /// The greatest scale.
@@ -30,15 +29,16 @@ pub fn encode(x: f64) -> u8 {
     to_fp8(DType::E4m3, x)
 }
 
-/// How the scales of a tensor lie in memory.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, ValueEnum, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ScaleLayout {
-    /// Row by row: [rows, K/16]
-    #[default]
-    Plain,
-    /// As cuBLAS takes them: tiles of 128 rows by 4 scales, padded with zeros
-    Block,
+words! {
+    /// How the scales of a tensor lie in memory.
+    #[derive(Default)]
+    pub enum ScaleLayout {
+        /// Row by row: [rows, K/16]
+        #[default]
+        Plain = "plain",
+        /// As cuBLAS takes them: tiles of 128 rows by 4 scales, padded with zeros
+        Block = "block",
+    }
 }
 
 impl ScaleLayout {

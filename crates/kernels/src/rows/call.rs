@@ -2,7 +2,7 @@
 
 use super::config::Choice;
 use super::op::RowOp;
-use super::problem::Problem;
+use super::problem::{Matrix, Problem};
 use crate::error::FamilyError;
 use crate::float::Float;
 use crate::op::layout::walk;
@@ -56,14 +56,14 @@ pub(super) fn asked<K: RowOp>(
     dense(call, "y", y)?;
     let (rows, strides) = rows(call, x, y)?;
     let other = |stride: i64| (rows > 1 && stride != cols as i64).then_some(stride);
-    let problem = Problem {
+    let matrix = Matrix {
         rows,
         cols,
         dtype,
         x_stride: other(strides[0]),
         y_stride: other(strides[1]),
-        options,
     };
+    let problem = Problem { matrix, options };
     let choice = Choice {
         vectors: (!call.on_16_bytes()).then_some(false),
         ..Choice::default()
@@ -114,10 +114,10 @@ fn rows(call: &Call<'_>, x: &TensorView, y: &TensorView) -> Result<(u64, [i64; 2
 
 /// The arguments that ask a problem, dense.
 pub(super) fn args<K: RowOp>(p: &Problem<K::Options>) -> Vec<Value> {
-    let dtype = p.dtype.dtype();
+    let dtype = p.matrix.dtype.dtype();
     let mut args = vec![Value::Tensor(TensorView::dense(
         dtype,
-        &[p.rows, p.cols],
+        &[p.matrix.rows, p.matrix.cols],
         0,
     ))];
     let (vectors, scalars) = (K::vectors(&p.options), K::scalars(&p.options));
@@ -125,7 +125,7 @@ pub(super) fn args<K: RowOp>(p: &Problem<K::Options>) -> Vec<Value> {
         let scalar = scalars.iter().find(|(name, _)| *name == param.name);
         args.push(match (param.kind, scalar) {
             (Kind::Tensor, _) if vectors.contains(&param.name) => {
-                TensorView::dense(dtype, &[p.cols], 0).into()
+                TensorView::dense(dtype, &[p.matrix.cols], 0).into()
             }
             (Kind::Number, Some(&(_, x))) => {
                 // As it was written: 1e-5, and not the f32 next to it.

@@ -1,28 +1,26 @@
 //! How rows are dealt to threads: what may be chosen, and the rule that chooses the rest.
 
+use crate::{fields, words};
 use super::cell::VECTOR;
 use super::problem::Shape;
 use super::rule::{MOST_THREADS, Room};
 use crate::error::FamilyError;
-use crate::family::name;
-use clap::{Args, ValueEnum};
-use serde::{Deserialize, Serialize};
 use warpline_ir::Target;
 
-/// The structure of the program.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Form {
-    /// Every thread loads its part of a row from global memory into registers
-    Direct,
-    /// Every warp computes; one thread keeps the bulk copies of the next rows in flight
-    DoubleBuffer,
-    /// A loader fills a ring of rows, compute warps empty it
-    Specialized,
-    /// The same, and a storer takes the outputs from a second ring
-    ThreeRoles,
-    /// Rows of any length, read twice
-    TwoSweeps,
+words! {
+    /// The structure of the program.
+    pub enum Form {
+        /// Every thread loads its part of a row from global memory into registers
+        Direct = "direct",
+        /// Every warp computes; one thread keeps the bulk copies of the next rows in flight
+        DoubleBuffer = "double-buffer",
+        /// A loader fills a ring of rows, compute warps empty it
+        Specialized = "specialized",
+        /// The same, and a storer takes the outputs from a second ring
+        ThreeRoles = "three-roles",
+        /// Rows of any length, read twice
+        TwoSweeps = "two-sweeps",
+    }
 }
 
 impl Form {
@@ -46,45 +44,39 @@ impl Form {
     }
 }
 
-/// Where the weights that every row meets stay from row to row.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Weights {
-    /// In the registers of the threads that need them
-    Registers,
-    /// In shared memory
-    Shared,
-    /// Nowhere: each row reads them again
-    Global,
+words! {
+    /// Where the weights that every row meets stay from row to row.
+    pub enum Weights {
+        /// In the registers of the threads that need them
+        Registers = "registers",
+        /// In shared memory
+        Shared = "shared",
+        /// Nowhere: each row reads them again
+        Global = "global",
+    }
 }
 
-/// What the caller fixes of the config.
-#[derive(Clone, PartialEq, Debug, Default, Args, Serialize)]
-pub struct Choice {
-    /// The structure of the program
-    #[arg(long)]
-    pub form: Option<Form>,
-    /// Threads of one CTA that hold a row together: 1, 2, 4, … 32, or whole warps
-    #[arg(long, value_name = "COUNT")]
-    pub threads: Option<u32>,
-    /// Rows that a CTA works on at once
-    #[arg(long, value_name = "COUNT")]
-    pub block: Option<u32>,
-    /// Stages of the ring (double-buffer: 2)
-    #[arg(long, value_name = "COUNT")]
-    pub stages: Option<u32>,
-    /// CTAs that hold a row together: 1 to 16
-    #[arg(long, value_name = "COUNT")]
-    pub cluster: Option<u32>,
-    /// Where weights stay from row to row
-    #[arg(long)]
-    pub weights: Option<Weights>,
-    /// Are rows read and written by 16 bytes, where all start and end there?
-    #[arg(long, value_name = "BOOL")]
-    pub vectors: Option<bool>,
-    /// CTAs of the grid
-    #[arg(long, value_name = "COUNT")]
-    pub ctas: Option<u32>,
+fields! {
+    /// What the caller fixes of the config.
+    #[derive(Default)]
+    pub struct Choice {
+        /// The structure of the program
+        pub form: Option<Form>,
+        /// Threads of one CTA that hold a row together: 1, 2, 4, … 32, or whole warps
+        pub threads: Option<u32>,
+        /// Rows that a CTA works on at once
+        pub block: Option<u32>,
+        /// Stages of the ring (double-buffer: 2)
+        pub stages: Option<u32>,
+        /// CTAs that hold a row together: 1 to 16
+        pub cluster: Option<u32>,
+        /// Where weights stay from row to row
+        pub weights: Option<Weights>,
+        /// Are rows read and written by 16 bytes, where all start and end there?
+        pub vectors: Option<bool>,
+        /// CTAs of the grid
+        pub ctas: Option<u32>,
+    }
 }
 
 impl Choice {
@@ -106,7 +98,7 @@ impl Choice {
 }
 
 /// A complete config.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Config {
     /// The structure of the program.
     pub form: Form,
@@ -126,6 +118,21 @@ pub struct Config {
     pub weights: Weights,
     /// CTAs of the grid.
     pub ctas: u32,
+}
+
+impl From<&Config> for Choice {
+    fn from(c: &Config) -> Self {
+        Self {
+            form: Some(c.form),
+            threads: Some(c.threads),
+            block: Some(c.block),
+            stages: Some(c.stages),
+            cluster: Some(c.cluster),
+            weights: Some(c.weights),
+            vectors: Some(c.vectors),
+            ctas: Some(c.ctas),
+        }
+    }
 }
 
 impl Config {
@@ -205,13 +212,13 @@ impl Config {
         if form.has_ring() && choice.vectors == Some(false) {
             return refuse(format!(
                 "form {} copies rows in bulk, by 16 bytes, and not by single elements (--vectors false): choose --form direct",
-                name(&form)
+                form.word()
             ));
         }
         if form.has_ring() && !room.vectors {
             return refuse(format!(
                 "form {} copies rows in bulk, and rows of {} elements with strides {} and {} do not all start and end on 16 bytes: choose --form direct",
-                name(&form),
+                form.word(),
                 shape.cols,
                 shape.x_stride,
                 shape.y_stride
@@ -241,20 +248,6 @@ impl Config {
             None => room.ctas(&config),
         };
         Ok(config)
-    }
-
-    /// All of it as the caller's choice, but for the grid, which follows the number of rows.
-    pub(super) fn as_choice(&self, ctas: Option<u32>) -> Choice {
-        Choice {
-            form: Some(self.form),
-            threads: Some(self.threads),
-            block: Some(self.block),
-            stages: (self.form.has_ring()).then_some(self.stages),
-            cluster: Some(self.cluster),
-            weights: Some(self.weights),
-            vectors: Some(self.vectors),
-            ctas,
-        }
     }
 
     /// Refuses what the forms cannot be built with.
@@ -300,7 +293,7 @@ impl Config {
         if self.weights == Weights::Shared && !form.has_ring() {
             return refuse(format!(
                 "form {} leaves no weights in shared memory: --weights registers or global",
-                name(&form)
+                form.word()
             ));
         }
         let beside = self.all_threads() - self.warps() * 32;
@@ -327,7 +320,7 @@ impl Config {
         match (form, choice.stages) {
             (Form::Direct | Form::TwoSweeps, Some(s)) => refuse(format!(
                 "form {} has no ring, so --stages {s} has no meaning: choose --form specialized",
-                name(&form)
+                form.word()
             )),
             (Form::DoubleBuffer, Some(s)) if s != 2 => {
                 refuse(format!("form double-buffer has 2 stages, not {s}"))

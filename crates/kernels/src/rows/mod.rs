@@ -31,21 +31,21 @@ mod table;
 
 pub use config::{Choice, Config, Form, Weights};
 pub use op::{Given, Held, Lanes, RowOp, Stat};
-pub use problem::Problem;
+pub use problem::{Matrix, Problem};
 
 use crate::error::FamilyError;
 use crate::family::{Case, Cost, Family, Period, Place};
 use crate::float::Float;
 use crate::numbers::{Random, half_ulp};
 use crate::op::Op;
-use crate::plan::{Buffer, Plan, PlanArg, Step};
+use crate::plan::{Buffer, Plan, Step};
 use crate::program::Program;
 use crate::tensor::{HostTensor, TensorSpec};
-use crate::tunable::{Bucket, doubling};
+use crate::bucket::{Bucket, doubling};
 use half::{bf16, f16};
 use serde_json::{Value, json};
 use std::marker::PhantomData;
-use warpline_ir::{Target, Type};
+use warpline_ir::Target;
 
 /// The family of an operation on rows.
 #[derive(Clone, Copy, Debug)]
@@ -106,44 +106,40 @@ impl<K: RowOp> Family for Rows<K> {
         let shape = p.shape()?;
         let compiled_in = Config { ctas: 0, ..*c };
         let vectors = K::vectors(&p.options);
-        let key = format!("{} {:?} {vectors:?} {compiled_in:?}", K::NAME, p.dtype);
-        let kernel = Program::once(key, || match p.dtype {
+        let key = format!("{} {:?} {vectors:?} {compiled_in:?}", K::NAME, p.matrix.dtype);
+        let kernel = Program::once(key, || match p.matrix.dtype {
             Float::F32 => line::build::<K, f32>(c, &p.options),
             Float::F16 => line::build::<K, f16>(c, &p.options),
             Float::Bf16 => line::build::<K, bf16>(c, &p.options),
         })?;
-        let number = |n: u64| PlanArg::Scalar(Type::U32, n);
-        let mut args = vec![
-            number(shape.rows),
-            number(shape.cols),
-            number(shape.x_stride),
-            number(shape.y_stride),
-            PlanArg::Pointer(Buffer::Input(0), 0),
-            PlanArg::Pointer(Buffer::Output(0), 0),
-        ];
-        let vectors = K::vectors(&p.options).len();
-        args.extend((1..=vectors).map(|i| PlanArg::Pointer(Buffer::Input(i), 0)));
-        args.extend(
-            K::scalars(&p.options)
-                .into_iter()
-                .map(|(_, x)| PlanArg::Scalar(Type::F32, u64::from(x.to_bits()))),
-        );
-        if c.form.has_queue() {
-            args.push(PlanArg::Pointer(Buffer::Workspace, 0));
+        // Sides and strides are less than 2³², as `shape` has checked.
+        let mut step = Step::new(kernel, [c.ctas, 1, 1])
+            .scalar("rows", shape.rows as u32)
+            .scalar("cols", shape.cols as u32)
+            .scalar("x_stride", shape.x_stride as u32)
+            .scalar("y_stride", shape.y_stride as u32)
+            .pointer("x", Buffer::Input(0))
+            .pointer("y", Buffer::Output(0));
+        for (i, name) in (1..).zip(vectors) {
+            step = step.pointer(name, Buffer::Input(i));
         }
-        Ok(Plan {
-            steps: vec![Step::new(kernel, [c.ctas, 1, 1], args)],
-            // The queue's two words.
-            workspace: if c.form.has_queue() { 8 } else { 0 },
-        })
+        for (name, x) in K::scalars(&p.options) {
+            step = step.scalar(name, x);
+        }
+        if c.form.has_queue() {
+            step = step.pointer("queue", Buffer::Workspace);
+        }
+        // The queue's two words.
+        let workspace = if c.form.has_queue() { 8 } else { 0 };
+        Plan::new(vec![step], workspace)
     }
 
     fn cost(p: &Self::Problem) -> Cost {
-        let elements = p.rows as f64 * p.cols as f64;
-        let vectors = K::vectors(&p.options).len() as f64 * p.cols as f64;
+        let elements = p.matrix.rows as f64 * p.matrix.cols as f64;
+        let vectors = K::vectors(&p.options).len() as f64 * p.matrix.cols as f64;
         Cost {
             flops: K::FLOPS * elements,
-            bytes: (2.0 * elements + vectors) * p.dtype.dtype().bytes() as f64,
+            bytes: (2.0 * elements + vectors) * p.matrix.dtype.dtype().bytes() as f64,
         }
     }
 
@@ -165,7 +161,7 @@ impl<K: RowOp> Family for Rows<K> {
         let Ok(shape) = p.shape() else {
             return Vec::new();
         };
-        let (cols, dtype) = (shape.cols as usize, p.dtype.dtype());
+        let (cols, dtype) = (shape.cols as usize, p.matrix.dtype.dtype());
         let vectors: Vec<Vec<f64>> = inputs[1..].iter().map(|v| v.values().collect()).collect();
         let x: Vec<f64> = inputs[0].values().collect();
         let mut y = Vec::with_capacity((shape.rows * shape.y_stride) as usize);
@@ -207,7 +203,7 @@ impl<K: RowOp> Family for Rows<K> {
 
     fn class(p: &Self::Problem) -> Value {
         json!({
-            "dtype": p.dtype,
+            "dtype": p.matrix.dtype,
             "vectors": K::vectors(&p.options),
             "aligned": p.shape().is_ok_and(|shape| shape.aligned()),
         })
@@ -215,7 +211,7 @@ impl<K: RowOp> Family for Rows<K> {
 
     fn bucket(p: &Self::Problem) -> Bucket {
         Bucket {
-            extents: json!({ "cols": p.cols, "rows": doubling(p.rows) }),
+            extents: json!({ "cols": p.matrix.cols, "rows": doubling(p.matrix.rows) }),
             rule: "rows of exactly this length, whose number is up to the same power of two: length \
                    decides how a row is dealt to threads, the number only how often that is done",
         }
@@ -224,10 +220,17 @@ impl<K: RowOp> Family for Rows<K> {
     fn fit(
         p: &Self::Problem,
         choice: &Choice,
-        config: &Config,
+        stored: &Choice,
         target: &Target,
     ) -> Result<Config, FamilyError> {
-        Self::config(p, &config.as_choice(choice.ctas), target)
+        // The grid follows from the extents.
+        let has_ring = stored.form.is_some_and(Form::has_ring);
+        let again = Choice {
+            stages: stored.stages.filter(|_| has_ring),
+            ctas: choice.ctas,
+            ..stored.clone()
+        };
+        Self::config(p, &again, target)
     }
 
     fn ops() -> Vec<Op<Self>> {
@@ -240,11 +243,9 @@ impl<K: RowOp> Family for Rows<K> {
 
     fn period(p: &Self::Problem) -> Option<Period<Self::Problem>> {
         // Rows are computed alone: a few of them, over and over.
-        let few = ((1 << 21) / p.cols.max(1)).clamp(1, p.rows.max(1));
-        let problem = Problem {
-            rows: few,
-            ..p.clone()
-        };
+        let few = ((1 << 21) / p.matrix.cols.max(1)).clamp(1, p.matrix.rows.max(1));
+        let mut problem = p.clone();
+        problem.matrix.rows = few;
         Some(Period {
             problem,
             inputs: input_specs::<K>(p),
@@ -259,7 +260,7 @@ fn input_specs<K: RowOp>(p: &Problem<K::Options>) -> Vec<TensorSpec> {
     };
     let vector = |name: &&'static str| TensorSpec {
         name,
-        dtype: p.dtype.dtype(),
+        dtype: p.matrix.dtype.dtype(),
         shape: vec![shape.cols as usize],
     };
     let mut specs = vec![shape.matrix("x", shape.x_stride)];

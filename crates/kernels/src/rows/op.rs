@@ -1,11 +1,9 @@
 //! What a family over rows states: how values are kept, measured and written.
 
-use clap::Args;
-use serde::Serialize;
-use std::fmt::Debug;
 use warpline_ir::build::*;
 
 use crate::error::FamilyError;
+use crate::field::Fields;
 use crate::op::{Call, Param};
 
 /// The values of a row that one thread holds, in units that are loaded and stored at once.
@@ -163,7 +161,7 @@ pub trait RowOp: Send + Sync + 'static {
     /// Does [`merge`](Self::merge) give the same bits both ways round?
     const SYMMETRIC: bool;
     /// The family's own part of the problem.
-    type Options: Args + Serialize + Clone + Debug + PartialEq + Send + Sync;
+    type Options: Fields + PartialEq;
 
     /// What is asked where nothing is said.
     fn default_options() -> Self::Options;

@@ -3,33 +3,52 @@
 use crate::error::FamilyError;
 use crate::float::Float;
 use crate::tensor::TensorSpec;
-use clap::Args;
-use serde::Serialize;
+use crate::field::{Field, FieldError, Fields};
+use crate::fields;
+use serde_json::Value;
+
+fields! {
+    /// The matrix x, and y, which has its shape.
+    pub struct Matrix {
+        /// Rows of the matrix
+        pub rows: u64,
+        /// Elements of each row
+        pub cols: u64,
+        /// Element type
+        pub dtype: Float,
+        /// Elements from one row of x to the next; dense rows where not given
+        pub x_stride: Option<i64> [ELEMENTS],
+        /// Elements from one row of y to the next; dense rows where not given
+        pub y_stride: Option<i64> [ELEMENTS],
+    }
+}
 
 /// What is asked: a matrix, and the family's own options.
-#[derive(Clone, PartialEq, Debug, Args, Serialize)]
-pub struct Problem<O: Args> {
-    /// Rows of the matrix
-    #[arg(long, value_name = "COUNT")]
-    pub rows: u64,
-    /// Elements of each row
-    #[arg(long, value_name = "COUNT")]
-    pub cols: u64,
-    /// Element type
-    #[arg(long)]
-    pub dtype: Float,
-    /// Elements from one row of x to the next; dense rows where not given
-    #[arg(long, value_name = "ELEMENTS", allow_negative_numbers = true)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub x_stride: Option<i64>,
-    /// Elements from one row of y to the next; dense rows where not given
-    #[arg(long, value_name = "ELEMENTS", allow_negative_numbers = true)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub y_stride: Option<i64>,
+#[derive(Clone, PartialEq, Debug)]
+pub struct Problem<O> {
+    /// The matrix.
+    pub matrix: Matrix,
     /// The family's own options.
-    #[command(flatten)]
-    #[serde(flatten)]
     pub options: O,
+}
+
+impl<O: Fields> Fields for Problem<O> {
+    fn fields() -> Vec<Field> {
+        [Matrix::fields(), O::fields()].concat()
+    }
+    fn set(&mut self, name: &str, text: &str) -> Result<(), FieldError> {
+        match self.matrix.set(name, text) {
+            Err(FieldError::Unknown(_)) => self.options.set(name, text),
+            done => done,
+        }
+    }
+    fn json(&self) -> Value {
+        let mut all = self.matrix.json();
+        if let (Value::Object(all), Value::Object(more)) = (&mut all, self.options.json()) {
+            all.extend(more);
+        }
+        all
+    }
 }
 
 /// A matrix in and a matrix out, both legal.
@@ -48,19 +67,26 @@ pub(super) const MOST_SIDE: u32 = u32::MAX / 2;
 /// The most bytes of a matrix.
 const MOST_BYTES: u64 = 1 << 42;
 
-impl<O: Args> Problem<O> {
+impl<O> Problem<O> {
     /// Dense rows.
     pub fn dense(rows: u64, cols: u64, dtype: Float, options: O) -> Self {
-        Self {
+        let matrix = Matrix {
             rows,
             cols,
             dtype,
             x_stride: None,
             y_stride: None,
-            options,
-        }
+        };
+        Self { matrix, options }
     }
 
+    /// The matrices, or why there are none.
+    pub(super) fn shape(&self) -> Result<Shape, FamilyError> {
+        self.matrix.shape()
+    }
+}
+
+impl Matrix {
     /// The matrices, or why there are none.
     pub(super) fn shape(&self) -> Result<Shape, FamilyError> {
         let refuse = |text: String| Err(FamilyError::Problem(text));

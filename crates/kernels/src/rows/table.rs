@@ -19,7 +19,7 @@ pub(super) fn cases<K: RowOp>() -> Vec<Case<Problem<K::Options>, Choice>> {
     };
 
     // The rule, at the lengths where it changes its mind, aligned and not.
-    for dtype in Float::ALL {
+    for &dtype in Float::ALL {
         for cols in [1, 2, 7, 8, 31, 33, 64, 100, 257, 1000, 1024] {
             add(5, cols, dtype, Choice::default());
         }
@@ -123,7 +123,7 @@ pub(super) fn cases<K: RowOp>() -> Vec<Case<Problem<K::Options>, Choice>> {
         (70, 68, 65),
     ] {
         let mut problem = Problem::dense(4, cols, Float::F16, K::default_options());
-        (problem.x_stride, problem.y_stride) = (Some(x), Some(y));
+        (problem.matrix.x_stride, problem.matrix.y_stride) = (Some(x), Some(y));
         let choice = Choice::default();
         cases.push(Case { problem, choice });
     }

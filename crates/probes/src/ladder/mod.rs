@@ -20,12 +20,12 @@ mod parts;
 mod steps;
 
 use crate::ProbeSet;
-use crate::probe::{Gemm, dense, step, works};
+use crate::probe::{Gemm, works};
 use parts::{DEPTH, ROWS};
 use serde_json::{Value as Json, json};
 use warpline_ir::build::Builder;
 use warpline_ir::{BuildErrors, DType, Kernel, ParamKind, Target};
-use warpline_kernels::{Buffer, PlanArg, Step};
+use warpline_kernels::{Buffer, Step, TensorArg};
 
 /// Widths of tiles that take turns, the widest first: sums of wider ones do not
 /// fit 232 registers, and narrower ones load much for what they multiply.
@@ -201,18 +201,22 @@ impl Gemm for Climb {
         let ([m, n, k], config) = (self.shape, self.config);
         let kernel = Kernel::build("ladder", |k| (self.rung.program)(k, config))?;
         let tensors = [
-            (Buffer::Input(0), [k, m]),
-            (Buffer::Input(1), [k, n]),
-            (Buffer::Output(0), [n, m]),
+            ("a", Buffer::Input(0), [k, m]),
+            ("b", Buffer::Input(1), [k, n]),
+            ("c", Buffer::Output(0), [n, m]),
         ];
-        // By address or by a map, as the step has declared it behind M, N and K.
-        let args = kernel.params[3..].iter().zip(tensors);
-        let args = args.map(|(param, (buffer, extents))| match &param.kind {
-            ParamKind::TensorMap(decl) => dense(decl.clone(), buffer, &extents),
-            _ => PlanArg::Pointer(buffer, 0),
-        });
-        let args = args.collect();
-        step(Ok(kernel), [config.ctas, 1, 1], args)
+        let mut step = Step::new(kernel, [config.ctas, 1, 1]);
+        for (name, buffer, extents) in tensors {
+            // By address or by a map, as the rung has declared it.
+            let param = step.kernel.find_param(name).map(|p| step.kernel.param(p));
+            step = match param.map(|p| &p.kind) {
+                Some(ParamKind::TensorMap(_)) => {
+                    step.tensor(name, TensorArg::dense(buffer, &extents))
+                }
+                _ => step.pointer(name, buffer),
+            };
+        }
+        Ok(step)
     }
 }
 

@@ -12,8 +12,9 @@
 //!
 //! ```
 //! use warpline::data::{self, Source};
-//! use warpline::kernels::{AnyWork, Given, Place, registry};
-//! use warpline::{Device, RunOptions, run};
+//! use std::sync::Arc;
+//! use warpline::kernels::{Place, registry};
+//! use warpline::{Device, RunData, RunOptions, run};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let device = Device::cpu();
@@ -25,7 +26,9 @@
 //! }
 //! let inputs = Source::open(folder.path())?.tensors(&data::specs(work.as_ref()))?;
 //! assert_eq!(inputs, work.inputs(7));
-//! let outcome = run(&Given::new(work, inputs), &device, &RunOptions::default())?;
+//! let mut options = RunOptions::default();
+//! options.data = Some(Arc::new(RunData::new(inputs)));
+//! let outcome = run(work.as_ref(), &device, &options)?;
 //! assert!(outcome.passed());
 //! # Ok(())
 //! # }

@@ -6,8 +6,8 @@ use crate::error::Error;
 use crate::prepare::Prepared;
 use warpline_cuda::{Buffer, Stream};
 use warpline_ir::build::*;
-use warpline_ir::{BuildErrors, Kernel, Type};
-use warpline_kernels::{Bound, Buffer as PlanBuffer, FamilyError, Plan, PlanArg, Step};
+use warpline_ir::{BuildErrors, Kernel};
+use warpline_kernels::{Bound, Buffer as PlanBuffer, FamilyError, Plan, Step};
 
 const WARPS: u32 = 8;
 /// 16-byte loads of a thread that are in flight together.
@@ -30,7 +30,7 @@ impl Flush {
         let context = device.context().ok_or(Error::NoGpu)?;
         let chunk = u64::from(WARPS * 32 * DEPTH * 16);
         let bytes = (2 * context.device().l2_bytes).next_multiple_of(chunk);
-        let prepared = Prepared::new(plan(bytes / chunk, device)?, &device.target())?;
+        let prepared = Prepared::new(plan((bytes / chunk) as u32, device)?, &device.target())?;
         let ready = prepared.load(device)?;
 
         let stream = Stream::new(context)?;
@@ -53,16 +53,15 @@ impl Flush {
     }
 }
 
-fn plan(chunks: u64, device: &Device) -> Result<Plan, FamilyError> {
-    let args = vec![
-        PlanArg::Scalar(Type::U32, chunks),
-        PlanArg::Pointer(PlanBuffer::Input(0), 0),
-    ];
+fn plan(chunks: u32, device: &Device) -> Result<Plan, FamilyError> {
     let grid = [device.target().sms * 2, 1, 1];
-    Ok(Plan {
-        steps: vec![Step::new(kernel()?, grid, args)],
-        workspace: 0,
-    })
+    Plan::new(vec![step(kernel()?, grid, chunks)], 0)
+}
+
+fn step(kernel: Kernel, grid: [u32; 3], chunks: u32) -> Step {
+    Step::new(kernel, grid)
+        .scalar("chunks", chunks)
+        .pointer("data", PlanBuffer::Input(0))
 }
 
 /// Adds up everything, and would write only if that were not 0.
@@ -104,12 +103,8 @@ mod tests {
                 inputs: vec![at],
                 ..Bound::default()
             };
-            let args = vec![
-                PlanArg::Scalar(Type::U32, chunks as u64),
-                PlanArg::Pointer(PlanBuffer::Input(0), 0),
-            ];
             let checked = warpline_check::check(kernel.clone(), &Target::SM_90A).unwrap();
-            let launch = Step::new(kernel.clone(), [2, 1, 1], args).launch(&bound);
+            let launch = step(kernel.clone(), [2, 1, 1], chunks as u32).launch(&bound);
             let stats = warpline_cpu::run(&checked, &launch, &memory, &Options::default()).unwrap();
             let moved = (stats.bytes.global_load, stats.bytes.global_store);
             assert_eq!(moved, ((chunks * chunk) as u64, 0));

@@ -16,7 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use warpline_cuda::{Buffer as Memory, Context, Event, HostBuffer, Stream};
 use warpline_ir::Kernel;
-use warpline_kernels::{Bound, Buffer, HostTensor, PlanArg, Step, TensorSpec};
+use warpline_kernels::{Bound, Buffer, HostTensor, Step, TensorSpec};
 use warpline_watchdog::{Limits, Watched, watch};
 
 /// How long one kernel may take. Waits that can be given up are given up
@@ -59,7 +59,7 @@ pub(crate) fn run(job: &Job<'_>, device: &Device) -> Result<Done, Error> {
 pub fn alone(kernel: &Kernel, grid: [u32; 3], device: &Device) -> Result<(), Error> {
     let context = device.context().ok_or(Error::NoGpu)?;
     let stream = Stream::new(context)?;
-    let step = Step::new(kernel.clone(), grid, Vec::new());
+    let step = Step::new(kernel.clone(), grid);
     let mut watch = Watch::new(device, context, &stream, LIMIT);
     let ended = watch.launch(&step, Bound::default());
     if watch.runs_on {
@@ -153,10 +153,11 @@ impl<'a> Watch<'a> {
     /// The watched kernel on the device. Its two arguments more come after the
     /// inputs of the plan.
     fn load(&mut self, watched: &Watched, step: &Step, inputs: usize) -> Result<Ready, Error> {
-        let more = [0, 1].map(|i| PlanArg::Pointer(Buffer::Input(inputs + i), 0));
-        let mut args = step.args.clone();
-        args.extend(more);
-        let step = Step::new(watched.kernel.clone(), step.grid, args);
+        let [notes, abort] = watched.params();
+        let step = step
+            .of_kernel(watched.kernel.clone())
+            .pointer(notes, Buffer::Input(inputs))
+            .pointer(abort, Buffer::Input(inputs + 1));
         let prepared = Prepared {
             steps: vec![PreparedStep::unproved(step, "a watchdog build")],
             workspace: 0,

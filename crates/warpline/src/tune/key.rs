@@ -36,13 +36,13 @@ const LONGEST: usize = 72;
 impl Key {
     /// That of work on a GPU; none on the simulator, or of work that is not a family's.
     pub fn new(work: &dyn AnyWork, device: &Device, deterministic: bool) -> Option<Self> {
-        let (tunable, info) = (work.tunable()?, device.info());
+        let (tuning, info) = (work.tuning()?, device.info());
         let gpu = info.gpu?;
-        let bucket = tunable.bucket();
+        let bucket = tuning.bucket;
         Some(Self {
             family: work.family().into(),
-            class: tunable.class(),
-            fixed: tunable.fixed(),
+            class: tuning.class,
+            fixed: tuning.fixed,
             extents: bucket.extents,
             rule: bucket.rule.into(),
             deterministic,

@@ -68,14 +68,12 @@ fn fitted(
     work: &dyn AnyWork,
     device: &Device,
 ) -> Result<Option<Box<dyn AnyWork>>, Error> {
-    let (Some(tunable), ranked) = (work.tunable(), &known.entry.ranked[i]) else {
-        return Ok(None);
-    };
+    let ranked = &known.entry.ranked[i];
     if known.sound[i].get() == Some(&false) {
         return Ok(None);
     }
     let target = device.target();
-    let other = tunable.with_config(&ranked.config, &target)?;
+    let other = work.with_config(&ranked.config, &target)?;
     if known.sound[i].get().is_none() {
         let sound = hashes(&prepare_exactly(other.as_ref(), &target)?) == ranked.programs;
         if !sound {
@@ -124,8 +122,8 @@ pub fn choose(
         Ok(other.config())
     };
     let (config, tuned) = first_good(work.as_ref(), device, deterministic, load)?;
-    match work.tunable() {
-        Some(tunable) if tuned => Ok((tunable.with_config(&config, &device.target())?, true)),
-        _ => Ok((work, false)),
+    match tuned {
+        true => Ok((work.with_config(&config, &device.target())?, true)),
+        false => Ok((work, false)),
     }
 }

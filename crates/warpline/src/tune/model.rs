@@ -44,10 +44,10 @@ pub(super) fn allowed(
     target: &Target,
     deterministic: bool,
 ) -> Result<Vec<Box<dyn AnyWork>>, Error> {
-    let tunable = work.tunable().ok_or_else(|| not_a_family(work))?;
-    let mut works = tunable.alternatives(target)?;
+    work.tuning().ok_or_else(|| not_a_family(work))?;
+    let mut works = work.alternatives(target)?;
     if deterministic {
-        works.retain(|w| w.tunable().is_some_and(|t| t.is_deterministic()));
+        works.retain(|w| w.tuning().is_some_and(|t| t.is_deterministic));
     }
     if let Some((_, rest)) = works.split_first_mut() {
         // A candidate that the model does not judge comes last.
@@ -60,7 +60,7 @@ pub(super) fn allowed(
 }
 
 fn seconds(work: &dyn AnyWork, target: &Target) -> Option<f64> {
-    work.tunable()?.estimate(target)
+    work.estimate(target)
 }
 
 /// Ranks the candidates of a problem without a GPU: each is built and checked

@@ -1,5 +1,6 @@
 //! `warpline check FAMILY`.
 
+use crate::args::fields::request;
 use super::replay;
 use super::{launch, lint, texts, unproved};
 use crate::answer::Answer;
@@ -17,7 +18,7 @@ pub(crate) fn family(family: &dyn AnyFamily, matches: &ArgMatches) -> Result<Ans
     let args = LintArgs::from_arg_matches(matches)
         .map_err(|e| Failure::input("bad-usage", e.to_string()))?;
     let target = Target::SM_90A;
-    let work = family.parse(matches, Place::Gpu, &target)?;
+    let work = family.work(&request(family, matches), Place::Gpu, None, &target)?;
     let steps = work.plan(&target)?.steps;
     let reports: Vec<Report> = steps.iter().map(|s| examine(&s.kernel, &target)).collect();
     let mut texts = texts();

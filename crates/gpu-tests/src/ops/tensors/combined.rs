@@ -55,7 +55,6 @@ fn combined<T: Element>(op: Reduction) -> Trial {
     .changed_map(
         "tensor",
         ty,
-        decl,
         &[u64::from(ROW), 2],
         &values(ty, 2 * n, 84),
     )

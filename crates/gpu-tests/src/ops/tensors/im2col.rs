@@ -89,7 +89,7 @@ where
         &["tensor_load", "tensor_prefetch_box"],
         kernel,
     )
-    .input_map(decl, &extents, &values(Type::Bf16, elements(&extents), 77))
+    .input_map(&extents, &values(Type::Bf16, elements(&extents), 77))
     .output("tiles", Type::Bf16, 4 * 176)
 }
 
@@ -132,7 +132,6 @@ fn im2col_store(what: &str, lower: [i32; 2], steps: [u32; 2]) -> Trial {
     .changed_map(
         "tensor",
         Type::Bf16,
-        decl,
         &extents,
         &values(Type::Bf16, n, 79),
     )

@@ -71,6 +71,6 @@ where
         });
     });
     Trial::new(name, &[shows], kernel)
-        .input_map(decl, &extents, &values(Type::F32, elements(&extents), 80))
+        .input_map(&extents, &values(Type::F32, elements(&extents), 80))
         .output("tile", Type::F32, (height * width) as usize)
 }

@@ -11,7 +11,7 @@ use crate::gemm::{Activation, Factor};
 use crate::nvfp4::{BLOCK, ScaleLayout};
 use crate::op::{Call, Op, Output, Param, Side, Signature, TensorView, Value};
 use crate::weights::Weights;
-use clap::ValueEnum;
+use crate::field::FieldValue;
 use warpline_ir::DType;
 
 /// The parameters that are tensors, and the inputs of a plan that they are.
@@ -87,13 +87,10 @@ pub(crate) fn op() -> Op<DualGemm> {
                     TensorView::dense(spec.dtype, &shape, 0).into()
                 })
             };
-            let word = |value: Option<clap::builder::PossibleValue>| {
-                Value::Text(value.map_or(String::new(), |w| w.get_name().into()))
-            };
             let mut all: Vec<Value> = TENSORS.into_iter().map(tensor).collect();
             all.extend([
-                word(p.gate.to_possible_value()),
-                word(p.scale_layout.to_possible_value()),
+                p.gate.word().into(),
+                p.scale_layout.word().into(),
                 Value::None,
                 Value::Flag(false),
             ]);
@@ -106,7 +103,7 @@ pub(crate) fn op() -> Op<DualGemm> {
 fn asked(call: &Call<'_>) -> Result<Problem, FamilyError> {
     let (x, w) = (call.tensor("x")?, call.tensor("w_gate")?);
     let word = call.text("scale_layout")?;
-    let Ok(scale_layout) = ScaleLayout::from_str(word, false) else {
+    let Ok(scale_layout) = ScaleLayout::read(word) else {
         return call.refuse(format!("scale_layout is plain or block, not {word:?}"));
     };
     let [all, half] = w.shape[..] else {

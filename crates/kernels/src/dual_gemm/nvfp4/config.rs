@@ -506,8 +506,8 @@ pub(crate) fn candidates(p: &Problem, target: &Target) -> Vec<Config> {
 pub(crate) fn fit(
     p: &Problem,
     choice: &Choice,
-    config: &Config,
+    stored: &Choice,
     target: &Target,
 ) -> Result<Config, FamilyError> {
-    complete(p, &Choice::from(config), choice, target)
+    complete(p, &stored.clone().without_grid(), choice, target)
 }

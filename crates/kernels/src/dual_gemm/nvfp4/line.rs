@@ -20,6 +20,13 @@ use crate::gemm::{Config, Form, forms};
 use warpline_ir::build::*;
 use warpline_ir::{BuildErrors, DType, Kernel, TensorMapDecl};
 
+/// The parameters of codes and scales: of the gate, of the other weight, and of A.
+pub(super) const CODED: [[&str; 2]; 3] = [
+    ["gate", "gate_scales"],
+    ["up", "up_scales"],
+    ["a", "a_scales"],
+];
+
 /// Elements of K of a block of scales, and the fewest that a consumer decodes
 /// and multiplies at a time.
 pub(super) const BLOCK: u32 = 64;
@@ -278,10 +285,10 @@ impl<'a, T: Decoded> Line<'a, T> {
                 map => map,
             })
         };
-        let weights = [["gate", "gate_scales"], ["up", "up_scales"]];
-        let weights = weights.map(|names| coded(names, c.tile_n));
+        let [gate, up, a] = CODED;
+        let weights = [gate, up].map(|names| coded(names, c.tile_n));
         let tokens = match course.coded {
-            true => Tokens::Coded(coded(["a", "a_scales"], c.tile_m)),
+            true => Tokens::Coded(coded(a, c.tile_m)),
             false => Tokens::Numbers(match k.tensor_map("x", map_of_tokens(T::DTYPE, c)) {
                 map if course.settled && c.form == Form::Warps => map.settled(),
                 map => map,

@@ -49,14 +49,13 @@ use crate::float::Float;
 use crate::gemm;
 use crate::gemm::{Config, Factor, Form};
 use crate::nvfp4::{BLOCK, ScaleLayout};
-use crate::plan::{Buffer, Plan, PlanArg, Step, ZEROED};
+use crate::plan::{Address, Buffer, Plan, Step, TensorArg, ZEROED};
 use crate::program::Program;
 use crate::tensor::TensorSpec;
 use crate::weights::Weights;
 use half::{bf16, f16};
 use line::Course;
-use warpline_ir::build::Divisor;
-use warpline_ir::{DType, Type};
+use warpline_ir::DType;
 
 /// The type of numbers that tensor cores see, and of C.
 fn float(p: &Problem) -> Float {
@@ -194,46 +193,25 @@ fn specs(p: &Problem) -> Vec<TensorSpec> {
     all
 }
 
-/// Where an input starts, or a part of it.
-#[derive(Clone, Copy)]
-struct Source {
-    buffer: Buffer,
-    offset: u64,
-}
-
-impl Source {
-    fn pointer(self) -> PlanArg {
-        PlanArg::Pointer(self.buffer, self.offset)
-    }
-}
-
 /// An input of that name.
-fn input(p: &Problem, name: &str) -> Source {
-    Source {
-        buffer: Buffer::Input(place(p, name).unwrap_or_default()),
-        offset: 0,
-    }
+fn input(p: &Problem, name: &str) -> Result<Address, FamilyError> {
+    Ok(Buffer::named(&specs(p), name)?.into())
 }
 
 /// The codes of the gate and of the other weight, and their scales: behind the
 /// gate's where they are one tensor.
-fn weights(p: &Problem) -> [[Source; 2]; 2] {
-    let gate = ["gate", "gate_scales"].map(|name| input(p, name));
+fn weights(p: &Problem) -> Result<[[Address; 2]; 2], FamilyError> {
+    let both = |[codes, scales]: [&str; 2]| -> Result<[Address; 2], FamilyError> {
+        Ok([input(p, codes)?, input(p, scales)?])
+    };
+    let gate = both(["gate", "gate_scales"])?;
     let (n, k) = (p.n as usize, p.k as usize);
     let behind = [n * k / 2, p.scale_layout.bytes(n, k)];
     let up = match p.weights {
-        Weights::Apart => ["up", "up_scales"].map(|name| input(p, name)),
-        _ => [0, 1].map(|i| Source {
-            offset: behind[i] as u64,
-            ..gate[i]
-        }),
+        Weights::Apart => both(["up", "up_scales"])?,
+        _ => [0, 1].map(|i| gate[i].buffer.at(behind[i] as u64)),
     };
-    [gate, up]
-}
-
-/// The place of an input of that name.
-fn place(p: &Problem, name: &str) -> Option<usize> {
-    specs(p).iter().position(|spec| spec.name == name)
+    Ok([gate, up])
 }
 
 /// What it costs at least.
@@ -275,16 +253,16 @@ pub(super) fn reduced(p: &Problem) -> Option<Problem> {
 /// what a step before leaves in the workspace.
 struct Rows {
     count: u32,
-    given: [Source; 2],
+    given: [Address; 2],
     /// Where codes are moved to, and scales.
     moved: [Option<u64>; 2],
 }
 
 impl Rows {
     /// Codes and scales, as the line takes them.
-    fn sources(&self) -> [Source; 2] {
+    fn sources(&self) -> [Address; 2] {
         [0, 1].map(|i| match self.moved[i] {
-            Some(offset) => in_workspace(offset),
+            Some(offset) => Buffer::Workspace.at(offset),
             None => self.given[i],
         })
     }
@@ -292,10 +270,10 @@ impl Rows {
 
 /// What the line is given in codes: the gate, the other weight, and A where it
 /// takes it so; and where the workspace ends, in which A in 16 bits comes first.
-fn coded_rows(p: &Problem, c: &Config) -> (Vec<Rows>, u64) {
-    let mut all: Vec<_> = weights(p).map(|given| (p.n, given)).into();
+fn coded_rows(p: &Problem, c: &Config) -> Result<(Vec<Rows>, u64), FamilyError> {
+    let mut all: Vec<_> = weights(p)?.map(|given| (p.n, given)).into();
     if takes_codes(p, c) {
-        all.push((p.m, ["a", "a_scales"].map(|name| input(p, name))));
+        all.push((p.m, [input(p, "a")?, input(p, "a_scales")?]));
     }
     let mut end = ZEROED;
     let mut take = |size: u64| {
@@ -317,19 +295,12 @@ fn coded_rows(p: &Problem, c: &Config) -> (Vec<Rows>, u64) {
         }
     });
     let rows = rows.collect();
-    (rows, end)
+    Ok((rows, end))
 }
 
 /// Does the line take A in codes?
 fn takes_codes(p: &Problem, c: &Config) -> bool {
     c.form == Form::Warps && p.activations.is_none()
-}
-
-fn in_workspace(offset: u64) -> Source {
-    Source {
-        buffer: Buffer::Workspace,
-        offset,
-    }
 }
 
 /// Bytes from one row of codes to the next, as the line takes them: a multiple of 16.
@@ -342,20 +313,16 @@ fn moves_rows(p: &Problem) -> bool {
     row_bytes(p) != u64::from(p.k / 2)
 }
 
-fn number(x: u32) -> PlanArg {
-    PlanArg::Scalar(Type::U32, x.into())
-}
-
 /// A step of a thread for each of so many.
-fn step(kernel: Program, threads: u32, args: Vec<PlanArg>) -> Step {
-    Step::new(kernel, [threads.div_ceil(scales::THREADS), 1, 1], args)
+fn step(kernel: Program, threads: u32) -> Step {
+    Step::new(kernel, [threads.div_ceil(scales::THREADS), 1, 1])
 }
 
 /// The kernels: codes and scales as the line takes them, where they are not; A
 /// in 16 bits, where the line does not make it; the line.
 pub(super) fn plan(p: &Problem, c: &Config) -> Result<Plan, FamilyError> {
     let mut steps = Vec::new();
-    let (coded, workspace) = coded_rows(p, c);
+    let (coded, workspace) = coded_rows(p, c)?;
     for rows in &coded {
         let [codes, scales] = rows.given;
         if let Some(to) = rows.moved[0] {
@@ -383,70 +350,69 @@ pub(super) fn plan(p: &Problem, c: &Config) -> Result<Plan, FamilyError> {
             _ => line::build::<f16>(&class, c, course, numbers(p)),
         },
     )?;
-    let line = Step::new(kernel, [c.ctas, 1, 1], args_of_line(p, c, &coded));
+    let line = line_step(kernel, p, c, &coded)?;
     steps.push(match steps.is_empty() {
         true => line,
         false => line.dependent(),
     });
-    Ok(Plan { steps, workspace })
+    Plan::new(steps, workspace)
 }
 
 /// The step that moves rows of codes to where boxes of them can be copied.
-fn move_rows(p: &Problem, rows: u32, codes: Source, to: u64) -> Result<Step, FamilyError> {
+fn move_rows(p: &Problem, rows: u32, codes: Address, to: u64) -> Result<Step, FamilyError> {
     let kernel = Program::once("nvfp4 rows".into(), rows::apart)?;
     let across = (row_bytes(p) / 8) as u32;
-    let args = vec![
-        number(p.k / BLOCK as u32),
-        number(across),
-        number(rows * across),
-        PlanArg::Scalar(Type::U64, Divisor::word(across)),
-        codes.pointer(),
-        PlanArg::Pointer(Buffer::Workspace, to),
-    ];
-    Ok(step(kernel, rows * across, args))
+    let step = step(kernel, rows * across)
+        .scalar("words", p.k / BLOCK as u32)
+        .scalar("across", across)
+        .scalar("count", rows * across)
+        .divisor("by_row", across)
+        .pointer("from", codes)
+        .pointer("to", Buffer::Workspace.at(to));
+    Ok(step)
 }
 
 /// The step that brings plain scales to the layout of blocks.
-fn arrange_scales(p: &Problem, rows: u32, scales: Source, to: u64) -> Result<Step, FamilyError> {
+fn arrange_scales(p: &Problem, rows: u32, scales: Address, to: u64) -> Result<Step, FamilyError> {
     let kernel = Program::once("nvfp4 scales".into(), scales::arrange)?;
     let bytes = ScaleLayout::Block.bytes(rows as usize, p.k as usize);
     let words = (bytes / 4) as u32;
-    let args = vec![
-        number(rows),
-        number(p.k / BLOCK as u32),
-        number(words),
-        scales.pointer(),
-        PlanArg::Pointer(Buffer::Workspace, to),
-    ];
-    Ok(step(kernel, words, args))
+    let step = step(kernel, words)
+        .scalar("rows", rows)
+        .scalar("groups", p.k / BLOCK as u32)
+        .scalar("words", words)
+        .pointer("from", scales)
+        .pointer("to", Buffer::Workspace.at(to));
+    Ok(step)
 }
 
 /// The step that makes of A what the line takes.
 fn widen_a(p: &Problem) -> Result<Step, FamilyError> {
     let across = (whole_k(p) / u64::from(widen::EACH)) as u32;
     let count = p.m * across;
-    let mut args = vec![
-        number(p.k / BLOCK as u32),
-        number(across),
-        number(count),
-        PlanArg::Scalar(Type::U64, Divisor::word(across)),
-    ];
-    let kernel = match p.activations {
+    let place = |step: Step| {
+        step.scalar("groups", p.k / BLOCK as u32)
+            .scalar("across", across)
+            .scalar("count", count)
+            .divisor("by_row", across)
+            .pointer("to", Buffer::Workspace.at(ZEROED))
+    };
+    match p.activations {
         None => {
-            args.extend(["a", "a_scales"].map(|name| input(p, name).pointer()));
             let whole = u64::from(p.k) == whole_k(p);
-            Program::once(format!("nvfp4 widen {:?} {whole}", p.scale_layout), || {
-                widen::widen(p.scale_layout, whole)
-            })?
+            let key = format!("nvfp4 widen {:?} {whole}", p.scale_layout);
+            let kernel = Program::once(key, || widen::widen(p.scale_layout, whole))?;
+            Ok(place(step(kernel, count))
+                .pointer("codes", input(p, "a")?)
+                .pointer("scales", input(p, "a_scales")?))
         }
         Some(_) => {
-            let stride = p.a_stride.unwrap_or(p.k.into());
-            args.extend([PlanArg::Scalar(Type::U64, stride), input(p, "a").pointer()]);
-            Program::once("nvfp4 permute".into(), widen::permute)?
+            let kernel = Program::once("nvfp4 permute".into(), widen::permute)?;
+            Ok(place(step(kernel, count))
+                .scalar("stride", p.a_stride.unwrap_or(p.k.into()))
+                .pointer("from", input(p, "a")?))
         }
-    };
-    args.push(PlanArg::Pointer(Buffer::Workspace, ZEROED));
-    Ok(step(kernel, count, args))
+    }
 }
 
 /// The numbers that multiply whole tensors.
@@ -458,56 +424,56 @@ fn numbers(p: &Problem) -> &'static [&'static str] {
     }
 }
 
-/// The arguments of the line, in the order of its parameters.
-fn args_of_line(p: &Problem, c: &Config, coded: &[Rows]) -> Vec<PlanArg> {
+/// The launch of the line.
+fn line_step(
+    kernel: Program,
+    p: &Problem,
+    c: &Config,
+    coded: &[Rows],
+) -> Result<Step, FamilyError> {
     let (m, n) = (u64::from(p.m), u64::from(p.n));
-    let dtype = float(p).dtype();
-    let map = |decl, from: Source, extents: &[u64], strides: &[u64]| PlanArg::TensorMap {
-        decl,
-        buffer: from.buffer,
-        offset: from.offset,
-        extents: extents.to_vec(),
-        strides: strides.to_vec(),
+    let tensor = |at: Address, extents: &[u64], strides: &[u64]| {
+        TensorArg::strided(at, extents.to_vec(), strides.to_vec())
     };
-    let mut args = vec![number(p.k / BLOCK as u32), number(line::rounds(p.k, c))];
+    let [tall, wide] = c.unit();
+    let (tall, wide) = (p.m.div_ceil(tall), p.n.div_ceil(wide));
+    let [band, last] = c.order().divisors(tall, wide);
+    let out_stride = p.c_stride.unwrap_or(n) * 2;
+    let mut step = Step::new(kernel, [c.ctas, 1, 1])
+        .scalar("groups", p.k / BLOCK as u32)
+        .scalar("rounds", line::rounds(p.k, c))
+        .tensor("c", tensor(Buffer::Output(0).into(), &[n, m], &[out_stride]))
+        .scalar("tall", tall)
+        .scalar("wide", wide)
+        .divisor("band", band)
+        .divisor("last", last);
     let depth = u64::from(p.k.div_ceil(line::BLOCK));
     let tile = u64::from(scales::TILE);
-    for (rows, each) in coded.iter().zip([c.tile_n, c.tile_n, c.tile_m]) {
+    for (rows, names) in coded.iter().zip(line::CODED) {
         let [codes, scales] = rows.sources();
         let count = u64::from(rows.count);
-        let decl = line::map_of_codes(each);
         let across = [u64::from(p.k / 2), count];
-        args.push(map(decl, codes, &across, &[row_bytes(p)]));
-        let decl = line::map_of_scales(c, each);
         let (extents, strides) = ([tile / 4, depth, count.div_ceil(128)], [tile, tile * depth]);
-        args.push(map(decl, scales, &extents, &strides));
+        step = step
+            .tensor(names[0], tensor(codes, &across, &[row_bytes(p)]))
+            .tensor(names[1], tensor(scales, &extents, &strides));
     }
-    let decl = line::map_of_tokens(dtype, c);
     match c.form {
         Form::Warps if takes_codes(p, c) => {}
         // The bytes of A as it is.
         Form::Warps => {
             let stride = 2 * p.a_stride.unwrap_or(p.k.into());
             let across = [2 * u64::from(p.k), m];
-            args.push(map(decl, input(p, "a"), &across, &[stride]));
+            step = step.tensor("x", tensor(input(p, "a")?, &across, &[stride]));
         }
         _ => {
             let whole = whole_k(p);
-            let x = in_workspace(ZEROED);
-            args.push(map(decl, x, &[whole, m], &[whole * 2]));
+            let x = Buffer::Workspace.at(ZEROED);
+            step = step.tensor("x", tensor(x, &[whole, m], &[whole * 2]));
         }
     }
-    let to = Source {
-        buffer: Buffer::Output(0),
-        offset: 0,
-    };
-    let stride = p.c_stride.unwrap_or(n) * 2;
-    args.push(map(line::map_of_out(dtype, c), to, &[n, m], &[stride]));
-    let [tall, wide] = c.unit();
-    let (tall, wide) = (p.m.div_ceil(tall), p.n.div_ceil(wide));
-    args.extend([tall, wide].map(number));
-    let divisors = c.order().divisors(tall, wide);
-    args.extend(divisors.map(|by| PlanArg::Scalar(Type::U64, Divisor::word(by))));
-    args.extend(numbers(p).iter().map(|name| input(p, name).pointer()));
-    args
+    for name in numbers(p) {
+        step = step.pointer(name, input(p, name)?);
+    }
+    Ok(step)
 }

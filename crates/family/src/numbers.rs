@@ -36,8 +36,8 @@ fn fp8_shape(dtype: DType) -> (i32, i32, i32, f64) {
 ///
 /// ```
 /// use warpline_ir::DType;
-/// assert_eq!(warpline_kernels::numbers::from_fp8(DType::E4m3, 0x7e), 448.0);
-/// assert!(warpline_kernels::numbers::from_fp8(DType::E4m3, 0x7f).is_nan());
+/// assert_eq!(warpline_family::numbers::from_fp8(DType::E4m3, 0x7e), 448.0);
+/// assert!(warpline_family::numbers::from_fp8(DType::E4m3, 0x7f).is_nan());
 /// ```
 pub fn from_fp8(dtype: DType, code: u8) -> f64 {
     let (e, m, bias, _) = fp8_shape(dtype);
@@ -65,7 +65,7 @@ pub fn from_fp8(dtype: DType, code: u8) -> f64 {
 ///
 /// ```
 /// use warpline_ir::DType;
-/// use warpline_kernels::numbers::{from_fp8, to_fp8};
+/// use warpline_family::numbers::{from_fp8, to_fp8};
 /// assert_eq!(from_fp8(DType::E4m3, to_fp8(DType::E4m3, 3.1)), 3.0);
 /// assert_eq!(from_fp8(DType::E5m2, to_fp8(DType::E5m2, -1e9)), -57344.0);
 /// ```
@@ -128,7 +128,7 @@ impl Random {
     /// Goes past so many draws of bits: a uniform number is one, a normal one two.
     ///
     /// ```
-    /// use warpline_kernels::numbers::Random;
+    /// use warpline_family::numbers::Random;
     /// let (mut one, mut other) = (Random::new(7), Random::new(7));
     /// (one.uniform(), one.normal());
     /// other.skip(3);

@@ -20,7 +20,7 @@ impl TensorView {
     /// A dense tensor, the last dimension innermost.
     ///
     /// ```
-    /// use warpline_kernels::op::TensorView;
+    /// use warpline_family::op::TensorView;
     /// use warpline_ir::DType;
     /// assert_eq!(TensorView::dense(DType::F32, &[2, 3, 4], 0).strides, [12, 4, 1]);
     /// ```

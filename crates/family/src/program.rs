@@ -41,7 +41,7 @@ impl Program {
     ///
     /// ```
     /// use warpline_ir::Kernel;
-    /// use warpline_kernels::Program;
+    /// use warpline_family::Program;
     /// # fn main() -> Result<(), warpline_ir::BuildErrors> {
     /// let build = || Kernel::build("nothing", |k| k.role("all").body(|| {}));
     /// let (one, two) = (Program::once("nothing".into(), build)?, Program::once("nothing".into(), build)?);

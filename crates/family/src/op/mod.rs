@@ -21,7 +21,8 @@ pub use signature::{Default, Kind, Output, Param, Side, Signature};
 pub use view::TensorView;
 
 use crate::error::FamilyError;
-use crate::family::{AnyWork, Family, Work};
+use crate::erased::{AnyWork, Work};
+use crate::family::Family;
 use std::fmt;
 use warpline_ir::Target;
 
@@ -115,14 +116,8 @@ fn named(op: &str, error: FamilyError) -> FamilyError {
     }
 }
 
-/// Every op of every family that ships, in the order of the registry.
-pub fn ops() -> Vec<AnyOp> {
-    let families = crate::registry();
-    families.into_iter().flat_map(|f| f.ops()).collect()
-}
-
 /// A call that benchmarks make.
-pub struct Measured {
+pub struct MeasuredCall {
     /// The suite.
     pub suite: &'static str,
     /// The op's name.
@@ -131,36 +126,4 @@ pub struct Measured {
     pub args: Vec<Value>,
     /// The work behind it: problem and cost.
     pub work: Box<dyn AnyWork>,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The problem, less where points are drawn: no argument says that.
-    fn asked(work: &dyn AnyWork) -> serde_json::Value {
-        let mut problem = work.problem();
-        if let Some(fields) = problem.as_object_mut() {
-            fields.remove("locations");
-        }
-        problem
-    }
-
-    #[test]
-    fn what_is_measured_is_asked_by_its_arguments() {
-        for family in crate::registry() {
-            let ops = family.ops();
-            for measured in family.calls(&Target::SM_90A).unwrap() {
-                let op = ops.iter().find(|op| op.signature.name == measured.op);
-                let op = op.unwrap();
-                let (args, outputs) = (&measured.args, &op.signature.outputs);
-                let expected = op.signature.expected(&outputs[0], args).unwrap();
-                let out = TensorView::dense(expected.0, &expected.1, 0);
-                let solved = op.solve(args, &[out], &Target::SM_90A);
-                let work = solved.unwrap().unwrap();
-                assert_eq!(asked(&*work), asked(&*measured.work));
-                assert_eq!(work.config(), measured.work.config());
-            }
-        }
-    }
 }

@@ -10,7 +10,7 @@ use warpline_ir::DType;
 /// What callers see of an op.
 ///
 /// ```
-/// let ops = warpline_kernels::op::ops();
+/// let ops = warpline_family::ops();
 /// let softmax = ops.iter().find(|op| op.signature.name == "softmax").unwrap();
 /// assert_eq!(softmax.signature.schema(), "softmax(Tensor x, int dim=-1) -> Tensor");
 /// assert_eq!(
@@ -331,52 +331,5 @@ impl Signature {
             },
         };
         Ok((dtype, shape))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::op::ops;
-
-    #[test]
-    fn schemas_follow_from_the_declaration() {
-        let all: Vec<_> = ops().iter().map(|op| op.signature.schema()).collect();
-        assert_eq!(
-            all,
-            [
-                "swiglu(Tensor x, Tensor w_gate, Tensor w_up, Tensor? scale_x=None, Tensor? scale_gate=None, \
-                 Tensor? scale_up=None, str? out_dtype=None, bool batch_invariant=False) -> Tensor",
-                "dual_gemm(Tensor x, Tensor w_gate, Tensor? w_up=None, str gate=\"silu\", \
-                 str weights=\"concatenated\", Tensor? scale_x=None, Tensor? scale_gate=None, Tensor? scale_up=None, \
-                 str? out_dtype=None, bool batch_invariant=False) -> Tensor",
-                "nvfp4_dual_gemm(Tensor x, Tensor w_gate, Tensor gate_scales, Tensor? w_up=None, \
-                 Tensor? up_scales=None, Tensor? x_scales=None, Tensor? scale_x=None, Tensor? scale_gate=None, \
-                 Tensor? scale_up=None, str gate=\"silu\", str scale_layout=\"plain\", str? out_dtype=None, \
-                 bool batch_invariant=False) -> Tensor",
-                "add(Tensor a, Tensor b) -> Tensor",
-                "softmax(Tensor x, int dim=-1) -> Tensor",
-                "layer_norm(Tensor x, Tensor? weight=None, Tensor? bias=None, float eps=1e-5) -> Tensor",
-                "rms_norm(Tensor x, Tensor? weight=None, float eps=1e-6) -> Tensor",
-                "matmul(Tensor a, Tensor b, Tensor? scale_a=None, Tensor? scale_b=None, str? out_dtype=None, \
-                 bool batch_invariant=False) -> Tensor",
-                "linear(Tensor x, Tensor weight, Tensor? bias=None, str activation=\"none\", Tensor? residual=None, \
-                 Tensor? scale_x=None, Tensor? scale_weight=None, str? out_dtype=None, bool batch_invariant=False) -> Tensor",
-                "ms_deform_attn(Tensor value, SymInt[] spatial_shapes, SymInt[] level_start_index, \
-                 Tensor sampling_locations, Tensor attention_weights, int im2col_step=64) -> Tensor",
-            ]
-        );
-    }
-
-    #[test]
-    fn names_are_used_once() {
-        for op in ops() {
-            let s = &op.signature;
-            let params = s.params.iter().map(|p| p.name);
-            let mut names: Vec<_> = params.chain(s.outputs.iter().map(|o| o.name)).collect();
-            let count = names.len();
-            names.sort_unstable();
-            names.dedup();
-            assert_eq!(names.len(), count, "{}", s.name);
-        }
     }
 }

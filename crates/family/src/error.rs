@@ -16,6 +16,9 @@ pub enum FamilyError {
     /// Stored tensors are not those that the problem asks for, or cannot be read.
     #[error("{0}")]
     Data(String),
+    /// A step of the plan has arguments that its kernel does not take: a bug of the family.
+    #[error("{0}")]
+    Plan(String),
     /// The kernel could not be built: a bug of the family.
     #[error(transparent)]
     Build(#[from] BuildErrors),
@@ -31,6 +34,7 @@ impl FamilyError {
             FamilyError::Problem(_) => "bad-problem",
             FamilyError::Config(_) => "bad-config",
             FamilyError::Data(_) => "bad-data",
+            FamilyError::Plan(_) => "bad-plan",
             FamilyError::Build(_) => "build-failed",
             FamilyError::Refused(_) => "refused",
         }

@@ -15,7 +15,7 @@ pub struct Walk {
 /// every tensor. The innermost comes last.
 ///
 /// ```
-/// use warpline_kernels::op::layout::walk;
+/// use warpline_family::op::layout::walk;
 /// // Dense, and dense with its dimensions swapped: the same walk.
 /// let joined = walk(&[4, 3], &[&[3, 1], &[3, 1]]);
 /// assert_eq!((joined.len(), joined[0].len), (1, 12));

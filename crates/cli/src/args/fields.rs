@@ -1,0 +1,68 @@
+//! The fields of a family as flags.
+
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Command};
+use warpline_family::field::{Field, Kind};
+use warpline_family::{AnyFamily, Place, Request};
+
+/// Adds the flags of a family to a command; help shows the defaults of a place.
+pub(crate) fn flags(command: Command, family: &dyn AnyFamily, place: Place) -> Command {
+    let fields = family.fields(place);
+    let problem = fields.problem.into_iter().map(|f| flag(f, "Problem"));
+    let config = fields.config.into_iter().map(|f| flag(f, "Config"));
+    command.args(problem.chain(config))
+}
+
+fn flag(field: Field, heading: &'static str) -> Arg {
+    let help = match &field.default {
+        None => field.help.clone(),
+        Some(serde_json::Value::String(word)) => {
+            format!("{} [default here: {word}]", field.help)
+        }
+        Some(value) => format!("{} [default here: {value}]", field.help),
+    };
+    let arg = Arg::new(field.name)
+        .long(field.name.replace('_', "-"))
+        .help(help)
+        .help_heading(heading)
+        // `--n -1` is a bad value of --n, not an unknown option.
+        .allow_negative_numbers(true);
+    match &field.kind {
+        Kind::Number { unit } => {
+            let (unit, read) = (*unit, move |text: &str| {
+                field.check(text).map(|()| text.to_owned())
+            });
+            arg.value_name(unit).value_parser(read)
+        }
+        Kind::Flag => arg
+            .value_name("BOOL")
+            .num_args(0..=1)
+            .default_missing_value("true")
+            .value_parser(PossibleValuesParser::new(["true", "false"])),
+        Kind::Words(words) => {
+            let word = |w: &warpline_family::field::Word| {
+                PossibleValue::new(w.name)
+                    .help(w.help)
+                    .aliases(w.aliases.iter().copied())
+            };
+            arg.value_name(field.name.to_uppercase())
+                .value_parser(PossibleValuesParser::new(words.iter().map(word)))
+        }
+    }
+}
+
+/// The flags that were given, as a request to the family.
+pub(crate) fn request(family: &dyn AnyFamily, matches: &ArgMatches) -> Request {
+    let fields = family.fields(Place::Cpu);
+    let given = fields.iter().filter(|field| {
+        let source = matches.try_get_raw(field.name).ok().flatten();
+        source.is_some() && matches.value_source(field.name) == Some(ValueSource::CommandLine)
+    });
+    given.fold(Request::default(), |request, field| {
+        match matches.get_one::<String>(field.name) {
+            Some(value) => request.with(field.name, value),
+            None => request,
+        }
+    })
+}

@@ -1,0 +1,520 @@
+//! Fields of problems and configs, described once.
+//!
+//! An author lists the fields of a problem or a config with [`fields!`](crate::fields),
+//! [`config!`](crate::config) and [`words!`](crate::words): name, help, type, unit, default, legal
+//! values. The command line, JSON, the cache key of the tuner, Python and the documentation read
+//! that list.
+//!
+//! ```
+//! use warpline_family::field::Fields;
+//! use warpline_family::{fields, words};
+//!
+//! words! {
+//!     /// How rows follow each other in memory.
+//!     #[derive(Default)]
+//!     pub enum Layout {
+//!         /// Without gaps
+//!         #[default]
+//!         Dense = "dense",
+//!         /// With a gap behind each row
+//!         Padded = "padded" | "strided",
+//!     }
+//! }
+//! fields! {
+//!     /// A matrix.
+//!     pub struct Problem {
+//!         /// Rows
+//!         pub rows: u32,
+//!         /// Bytes of a row
+//!         pub pitch: Option<u64> [BYTES] = None,
+//!         /// How rows follow each other
+//!         pub layout: Layout = Layout::Dense,
+//!     }
+//! }
+//!
+//! let mut problem = Problem { rows: 3, pitch: None, layout: Layout::Dense };
+//! problem.set("layout", "strided").unwrap();
+//! assert_eq!(problem.layout, Layout::Padded);
+//! assert_eq!(problem.json(), serde_json::json!({ "rows": 3, "layout": "padded" }));
+//! assert_eq!(Problem::fields()[1].flag(), "--pitch");
+//! assert!(problem.set("rows", "-1").is_err());
+//! ```
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use std::fmt::Debug;
+
+/// One field, as tools see it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Field {
+    /// The name in Rust, JSON and Python: `tile_m`.
+    pub name: &'static str,
+    /// One sentence, without a full stop.
+    pub help: String,
+    /// The values that it takes.
+    pub kind: Kind,
+    /// Its value unless a caller says otherwise; none if there is no such value, or if it depends
+    /// on other fields.
+    pub default: Option<Value>,
+    #[serde(skip)]
+    check: fn(&str) -> Result<(), String>,
+}
+
+impl Field {
+    /// Describes a field of type `T`.
+    pub fn of<T: FieldValue>(name: &'static str, help: &str, unit: Option<&'static str>) -> Self {
+        let mut kind = T::kind();
+        if let (Kind::Number { unit: usual }, Some(unit)) = (&mut kind, unit) {
+            *usual = unit;
+        }
+        // Doc comments start with a space, and continue on the next line with one.
+        let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        Self {
+            name,
+            help: help.trim_end_matches('.').to_owned(),
+            kind,
+            default: None,
+            check: |text| T::read(text).map(|_| ()),
+        }
+    }
+
+    /// Rejects a value that the field does not take, with half a sentence.
+    pub fn check(&self, text: &str) -> Result<(), String> {
+        (self.check)(text)
+    }
+
+    /// The name on the command line: `--tile-m`.
+    pub fn flag(&self) -> String {
+        format!("--{}", self.name.replace('_', "-"))
+    }
+}
+
+/// The values that a field takes.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// A number or another text, whose unit stands for it in help: `COUNT`.
+    Number {
+        /// The unit.
+        unit: &'static str,
+    },
+    /// `true` or `false`.
+    Flag,
+    /// One of some words.
+    Words(Vec<Word>),
+}
+
+/// A word that a field takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Word {
+    /// The word.
+    pub name: &'static str,
+    /// Other spellings.
+    pub aliases: &'static [&'static str],
+    /// What it means, in one sentence.
+    pub help: &'static str,
+}
+
+/// A type that fields have.
+pub trait FieldValue: Clone + PartialEq + Debug + Send + Sync + 'static {
+    /// The values of the type.
+    fn kind() -> Kind;
+    /// Reads a value as a person writes it; rejects it with half a sentence.
+    fn read(text: &str) -> Result<Self, String>;
+    /// The value as JSON; `null` says that a field is not given.
+    fn json(&self) -> Value;
+}
+
+macro_rules! integers {
+    ($($int:ty)*) => {$(
+        impl FieldValue for $int {
+            fn kind() -> Kind {
+                Kind::Number { unit: "COUNT" }
+            }
+            fn read(text: &str) -> Result<Self, String> {
+                let wide: i128 = text.parse().map_err(|e| format!("{e}"))?;
+                wide.try_into()
+                    .map_err(|_| format!("{wide} is not in {}..={}", <$int>::MIN, <$int>::MAX))
+            }
+            fn json(&self) -> Value {
+                (*self).into()
+            }
+        }
+    )*};
+}
+integers!(u32 u64 i64);
+
+macro_rules! numbers {
+    ($($float:ty)*) => {$(
+        impl FieldValue for $float {
+            fn kind() -> Kind {
+                Kind::Number { unit: "NUMBER" }
+            }
+            fn read(text: &str) -> Result<Self, String> {
+                text.parse().map_err(|e| format!("{e}"))
+            }
+            fn json(&self) -> Value {
+                (*self).into()
+            }
+        }
+    )*};
+}
+numbers!(f32 f64);
+
+impl FieldValue for bool {
+    fn kind() -> Kind {
+        Kind::Flag
+    }
+    fn read(text: &str) -> Result<Self, String> {
+        text.parse().map_err(|e| format!("{e}"))
+    }
+    fn json(&self) -> Value {
+        (*self).into()
+    }
+}
+
+impl<T: FieldValue> FieldValue for Option<T> {
+    fn kind() -> Kind {
+        T::kind()
+    }
+    fn read(text: &str) -> Result<Self, String> {
+        T::read(text).map(Some)
+    }
+    fn json(&self) -> Value {
+        self.as_ref().map_or(Value::Null, T::json)
+    }
+}
+
+/// A struct whose fields are described.
+pub trait Fields: Clone + Debug + Send + Sync + 'static {
+    /// Describes the fields, in order.
+    fn fields() -> Vec<Field>;
+    /// Reads a value into a field, as a person writes it.
+    fn set(&mut self, name: &str, text: &str) -> Result<(), FieldError>;
+    /// The values by name. Fields that have their declared default are left out, and so are
+    /// fields that are not given.
+    fn json(&self) -> Value;
+
+    /// Reads all that a JSON object has.
+    fn set_json(&mut self, values: &Value) -> Result<(), FieldError> {
+        let values = values.as_object().into_iter().flatten();
+        for (name, value) in values.filter(|(_, value)| !value.is_null()) {
+            match value {
+                Value::String(text) => self.set(name, text)?,
+                other => self.set(name, &other.to_string())?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why a value was not read into a field.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum FieldError {
+    /// There is no field of that name.
+    #[error("there is no field {0:?}")]
+    Unknown(String),
+    /// The field does not take that value.
+    #[error("invalid value '{value}' for '{flag}': {why}")]
+    Value {
+        /// The field, as the command line names it.
+        flag: String,
+        /// The value as it was written.
+        value: String,
+        /// Why.
+        why: String,
+    },
+}
+
+impl FieldError {
+    /// The field does not take the value.
+    pub fn value(name: &str, value: &str, why: String) -> Self {
+        FieldError::Value {
+            flag: format!("--{}", name.replace('_', "-")),
+            value: value.to_owned(),
+            why,
+        }
+    }
+}
+
+/// A struct without fields, for families without options of their own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct NoFields;
+
+impl Fields for NoFields {
+    fn fields() -> Vec<Field> {
+        Vec::new()
+    }
+    fn set(&mut self, name: &str, _: &str) -> Result<(), FieldError> {
+        Err(FieldError::Unknown(name.to_owned()))
+    }
+    fn json(&self) -> Value {
+        Value::Object(Map::new())
+    }
+}
+
+/// Joins the lines of a doc comment, and skips other attributes.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __doc {
+    () => { "" };
+    ([doc = $line:literal] $($rest:tt)*) => { concat!($line, $crate::__doc!($($rest)*)) };
+    ([$($other:tt)*] $($rest:tt)*) => { $crate::__doc!($($rest)*) };
+}
+
+/// Is a field `#[doc(hidden)]`?
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __is_hidden {
+    () => { false };
+    ([doc(hidden)] $($rest:tt)*) => { true };
+    ([$($other:tt)*] $($rest:tt)*) => { $crate::__is_hidden!($($rest)*) };
+}
+
+/// The unit of a field, if one is declared.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __unit {
+    () => { None };
+    ($unit:ident) => { Some(stringify!($unit)) };
+}
+
+/// Declares a struct whose fields are described: see [`field`](crate::field).
+///
+/// Each field has a doc comment, which is its help; a type; and, if there are such, a unit in
+/// brackets and a default. A field that has its default is left out of JSON. A field that is
+/// `#[doc(hidden)]` is set by code alone: tools do not see it.
+#[macro_export]
+macro_rules! fields {
+    (
+        $(#[$($attr:tt)*])*
+        $vis:vis struct $name:ident {
+            $(
+                $(#[$($meta:tt)*])*
+                $field_vis:vis $field:ident : $ty:ty $([$unit:ident])? $(= $default:expr)?
+            ),* $(,)?
+        }
+    ) => {
+        $(#[$($attr)*])*
+        #[derive(Clone, PartialEq, Debug)]
+        $vis struct $name {
+            $( $(#[$($meta)*])* $field_vis $field: $ty, )*
+        }
+
+        impl $crate::field::Fields for $name {
+            fn fields() -> Vec<$crate::field::Field> {
+                let all = [$((!$crate::__is_hidden!($([$($meta)*])*)).then(|| {
+                    #[allow(unused_mut, reason = "only a field with a default has one to set")]
+                    let mut field = $crate::field::Field::of::<$ty>(
+                        stringify!($field),
+                        $crate::__doc!($([$($meta)*])*),
+                        $crate::__unit!($($unit)?),
+                    );
+                    $(
+                        let default: $ty = $default;
+                        let default = $crate::field::FieldValue::json(&default);
+                        field.default = Some(default).filter(|value| !value.is_null());
+                    )?
+                    field
+                })),*];
+                all.into_iter().flatten().collect()
+            }
+            fn set(&mut self, name: &str, text: &str) -> Result<(), $crate::field::FieldError> {
+                match name {
+                    $(stringify!($field) if !$crate::__is_hidden!($([$($meta)*])*) => match $crate::field::FieldValue::read(text) {
+                        Ok(value) => {
+                            self.$field = value;
+                            Ok(())
+                        }
+                        Err(why) => Err($crate::field::FieldError::value(name, text, why)),
+                    },)*
+                    _ => Err($crate::field::FieldError::Unknown(name.to_owned())),
+                }
+            }
+            fn json(&self) -> $crate::serde_json::Value {
+                let mut map = $crate::serde_json::Map::new();
+                $(
+                    let value = $crate::field::FieldValue::json(&self.$field);
+                    #[allow(unused_mut, unused_assignments, reason = "only a field with a default may be left out")]
+                    let mut is_default = false;
+                    $(
+                        let default: $ty = $default;
+                        is_default = self.$field == default;
+                    )?
+                    if !value.is_null() && !is_default {
+                        map.insert(stringify!($field).to_owned(), value);
+                    }
+                )*
+                $crate::serde_json::Value::Object(map)
+            }
+        }
+    };
+}
+
+/// Declares a complete config, and beside it the choice: the same fields, each of which a caller
+/// may fix or leave open.
+#[macro_export]
+macro_rules! config {
+    (
+        $(#[$($attr:tt)*])*
+        $vis:vis struct $config:ident {
+            $(
+                $(#[$($meta:tt)*])*
+                $field_vis:vis $field:ident : $ty:ty $([$unit:ident])?
+            ),* $(,)?
+        }
+        $(#[$($choice_attr:tt)*])*
+        $choice_vis:vis struct $choice:ident;
+    ) => {
+        $(#[$($attr)*])*
+        #[derive(Clone, PartialEq, Debug)]
+        $vis struct $config {
+            $( $(#[$($meta)*])* $field_vis $field: $ty, )*
+        }
+        $crate::fields! {
+            $(#[$($choice_attr)*])*
+            #[derive(Default)]
+            $choice_vis struct $choice {
+                $( $(#[$($meta)*])* $field_vis $field: Option<$ty> $([$unit])? ),*
+            }
+        }
+        impl From<&$config> for $choice {
+            fn from(config: &$config) -> Self {
+                Self { $( $field: Some(config.$field.clone()), )* }
+            }
+        }
+    };
+}
+
+/// Declares an enum whose variants are words: see [`field`](crate::field).
+#[macro_export]
+macro_rules! words {
+    (
+        $(#[$($attr:tt)*])*
+        $vis:vis enum $name:ident {
+            $(
+                $(#[$($meta:tt)*])*
+                $variant:ident = $word:literal $(| $alias:literal)*
+            ),* $(,)?
+        }
+    ) => {
+        $(#[$($attr)*])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        $vis enum $name {
+            $( $(#[$($meta)*])* $variant, )*
+        }
+
+        impl $name {
+            /// Every one, in order.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+
+            /// The word for it.
+            pub const fn word(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)*
+                }
+            }
+        }
+
+        impl $crate::field::FieldValue for $name {
+            fn kind() -> $crate::field::Kind {
+                $crate::field::Kind::Words(vec![$($crate::field::Word {
+                    name: $word,
+                    aliases: &[$($alias),*],
+                    help: $crate::__doc!($([$($meta)*])*).trim_ascii(),
+                }),*])
+            }
+            fn read(text: &str) -> Result<Self, String> {
+                match text {
+                    $($word $(| $alias)* => Ok(Self::$variant),)*
+                    _ => Err(format!("possible values: {}", [$($word),*].join(", "))),
+                }
+            }
+            fn json(&self) -> $crate::serde_json::Value {
+                self.word().into()
+            }
+        }
+
+        impl $crate::serde::Serialize for $name {
+            fn serialize<S: $crate::serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+                s.serialize_str(self.word())
+            }
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    words! {
+        #[derive(Default)]
+        enum Color {
+            /// Like
+            /// a tomato
+            #[default]
+            Red = "red",
+            /// Like the sky
+            Blue = "blue" | "azure",
+        }
+    }
+
+    config! {
+        /// A complete config.
+        struct Config {
+            /// Stages of the ring
+            stages: u32,
+            /// Bytes of a tile.
+            tile: u32 [BYTES],
+            color: Color,
+        }
+        /// What a caller fixes.
+        struct Choice;
+    }
+
+    #[test]
+    fn a_field_is_described_by_its_declaration() {
+        let [stages, tile, color] = &Choice::fields()[..] else {
+            panic!("three fields");
+        };
+        assert_eq!((stages.name, &*stages.help), ("stages", "Stages of the ring"));
+        assert_eq!(stages.kind, Kind::Number { unit: "COUNT" });
+        assert_eq!((&*tile.help, &tile.kind), ("Bytes of a tile", &Kind::Number { unit: "BYTES" }));
+        let Kind::Words(words) = &color.kind else {
+            panic!("words");
+        };
+        assert_eq!(words[0].name, "red");
+        assert_eq!(words[0].help, "Like a tomato");
+        assert_eq!(words[1].aliases, ["azure"]);
+    }
+
+    #[test]
+    fn values_are_read_and_written() {
+        let mut choice = Choice::default();
+        assert_eq!(choice.json(), serde_json::json!({}));
+        choice.set("stages", "3").unwrap();
+        choice.set("color", "azure").unwrap();
+        assert_eq!(choice.json(), serde_json::json!({ "stages": 3, "color": "blue" }));
+        let mut again = Choice::default();
+        again.set_json(&choice.json()).unwrap();
+        assert_eq!(again, choice);
+        let config = Config { stages: 3, tile: 16, color: Color::Red };
+        assert_eq!(
+            Choice::from(&config).json(),
+            serde_json::json!({ "stages": 3, "tile": 16, "color": "red" })
+        );
+    }
+
+    #[test]
+    fn a_value_that_a_field_does_not_take_is_rejected_by_name() {
+        let mut choice = Choice::default();
+        let mut said = |name, text| choice.set(name, text).unwrap_err().to_string();
+        assert_eq!(
+            said("stages", "4294967296"),
+            "invalid value '4294967296' for '--stages': 4294967296 is not in 0..=4294967295"
+        );
+        assert!(said("tile", "x").ends_with("invalid digit found in string"));
+        assert!(said("color", "green").ends_with("possible values: red, blue"));
+        assert_eq!(said("size", "1"), "there is no field \"size\"");
+    }
+}

@@ -1,0 +1,49 @@
+//! The frame of kernel families: what a family states of itself, and how tools read it.
+//!
+//! An author implements [`Family`] on plain structs whose fields are described by
+//! [`fields!`], [`config!`] and [`words!`]. The command line, the tests, the tuner and
+//! the Python package see [`AnyFamily`] and [`AnyWork`], and know no family by name.
+//!
+//! | where | what |
+//! |---|---|
+//! | [`family`] | the trait that an author implements |
+//! | [`field`] | fields of problems and configs: name, help, type, default, legal values |
+//! | [`request`] | values of fields, as a caller gives them |
+//! | [`plan`], [`program`] | kernels with their arguments by name; kernels that are built and checked once |
+//! | [`tensor`], [`float`], [`numbers`] | tensors on the host, element types, random numbers and rounding |
+//! | [`op`] | functions of a family for Python, torch and Rust |
+//! | [`bucket`] | which problems share a tuned config |
+//! | [`stored`] | tensors that a caller has stored |
+//! | [`erased`] | families and work without their types |
+//! | [`shipped`] | the work that a family names itself |
+
+pub mod bucket;
+pub mod erased;
+pub mod error;
+pub mod family;
+pub mod field;
+pub mod float;
+pub mod numbers;
+pub mod op;
+pub mod plan;
+pub mod program;
+pub mod request;
+pub mod shipped;
+pub mod stored;
+pub mod tensor;
+
+#[doc(hidden)]
+pub use {serde, serde_json};
+
+pub use bucket::Bucket;
+pub use erased::{AnyFamily, AnyWork, Tuning, Work, Works};
+pub use error::FamilyError;
+pub use family::{Case, Cost, Family, Period, Place};
+pub use field::{Field, Fields};
+pub use float::Float;
+pub use op::{AnyOp, Op};
+pub use plan::{Address, Bound, Buffer, BufferBytes, Plan, PlanArg, Step, TensorArg};
+pub use program::{Program, Proof};
+pub use request::{FamilyFields, Request};
+pub use stored::{Asked, Stored};
+pub use tensor::{HostTensor, TensorSpec, UNTOUCHED};
