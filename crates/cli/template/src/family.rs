@@ -1,6 +1,6 @@
 //! What the tool needs to know of the kernel: problem, config, reference, test table.
 
-use crate::kernel::{TILE, scale_bias_relu};
+use super::kernel::{TILE, scale_bias_relu};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use warpline_ir::{DType, Target, Type};

@@ -1,0 +1,4 @@
+//! The family tables without a run.
+
+mod bounds;
+mod table;

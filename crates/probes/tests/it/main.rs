@@ -1,0 +1,4 @@
+//! The probes, and the docs that show them.
+
+mod docs;
+mod probes;

@@ -1,0 +1,4 @@
+//! Reading PTX again: of shipped kernels, and with one mutation.
+
+mod mutations;
+mod shipped;
