@@ -1,15 +1,10 @@
 //! `warpline bench` over a stand-in for the driver: it takes every launch,
 //! runs none, and says of each that it took 1.5 ms.
 
-use crate::common;
+use crate::common::STAND_IN;
 use serde_json::Value;
-use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::str;
-use std::sync::LazyLock;
-
-/// A folder in which the loader finds the stand-in.
-static STAND_IN: LazyLock<PathBuf> = LazyLock::new(|| common::stand_in("stand-in-of-bench"));
 
 fn bench(args: &str) -> Output {
     Command::new(env!("CARGO_BIN_EXE_warpline"))

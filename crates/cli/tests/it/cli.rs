@@ -1,6 +1,6 @@
 //! The command as its users meet it.
 
-use crate::common;
+use crate::common::STAND_IN;
 use serde_json::Value;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -198,10 +198,9 @@ fn a_full_disk_is_told_in_a_sentence() {
 
 #[test]
 fn a_driver_with_one_gpu_is_listed_and_its_missing_neighbour_named() {
-    let folder = common::stand_in("stand-in");
     let with_gpu = |args: &str| {
         warpline(args)
-            .env("LD_LIBRARY_PATH", &folder)
+            .env("LD_LIBRARY_PATH", &*STAND_IN)
             .output()
             .unwrap()
     };

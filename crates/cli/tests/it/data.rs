@@ -1,6 +1,6 @@
 //! `warpline run --data` and `--save`: tensors in files.
 
-use crate::common;
+use crate::common::STAND_IN;
 use half::f16;
 use serde_json::Value;
 use std::fs;
@@ -360,7 +360,7 @@ fn the_process_that_looks_for_hangs_reads_the_same_files() {
             .args(["run", "vector-add", "--n", "0", "--device", "cuda:0"])
             .args(["--data".as_ref(), empty.as_os_str()])
             .args(["--save".as_ref(), kept.as_os_str()])
-            .env("LD_LIBRARY_PATH", common::stand_in("stand-in-of-data"))
+            .env("LD_LIBRARY_PATH", &*STAND_IN)
             .env("WARPLINE_STUB", "free=16777216 l2=1048576")
             .env("WARPLINE_CACHE", "off")
             .output()

@@ -12,6 +12,7 @@ use std::path::Path;
 use std::process::Command;
 use warpline::{Device, RunOptions, Timing, run};
 use warpline_kernels::AnyFamily;
+use warpline_testkit::full::full;
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/own-kernel");
 const README: &str = include_str!("../../../../examples/own-kernel/README.md");
@@ -118,7 +119,7 @@ fn the_readme_shows_what_is_printed() {
         std::fs::write(Path::new(FOLDER).join("README.md"), rewritten()).unwrap();
         return;
     }
-    let full = std::env::var_os("WARPLINE_FULL").is_some();
+    let full = full();
     let shown = shown();
     assert!(shown.len() >= 2, "no commands in the README");
     for Shown { args, text } in shown {

@@ -1,17 +1,13 @@
 //! `warpline tune` and `warpline cache` over a stand-in for the driver: it
 //! takes every launch, runs none, and says of each that it took 1.5 ms.
 
-use crate::common;
+use crate::common::STAND_IN;
 use serde_json::Value;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 use std::str;
-use std::sync::LazyLock;
 use tempfile::TempDir;
-
-/// A folder in which the loader finds the stand-in.
-static STAND_IN: LazyLock<PathBuf> = LazyLock::new(|| common::stand_in("stand-in-of-tune"));
 
 fn command(cache: &Path, args: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_warpline"));

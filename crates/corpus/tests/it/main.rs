@@ -2,8 +2,10 @@
 
 use std::collections::HashSet;
 use warpline_corpus::{Bug, Case, Executor, all, find, verify};
-use warpline_cpu::{Memory, Options, RunError, Timing, run};
-use warpline_ir::{FaultKind, Target};
+use warpline_cpu::{Memory, Options, RunError, run};
+use warpline_ir::FaultKind;
+use warpline_testkit::kernel::TARGET;
+use warpline_testkit::timings::timings;
 
 /// Runs a check for every bug, and shows all that fail together.
 fn for_every_bug(check: impl Fn(&Bug) -> Result<(), String>) {
@@ -63,22 +65,12 @@ fn every_bug_has_a_line() {
 #[test]
 fn every_bug_is_refused_at_its_line_and_its_repair_is_proved() {
     for_every_bug(|bug| {
-        let verdict = verify(bug, &Target::SM_90A).map_err(|e| e.to_string())?;
+        let verdict = verify(bug, &TARGET).map_err(|e| e.to_string())?;
         match verdict.is_expected() {
             true => Ok(()),
             false => Err(verdict.to_string()),
         }
     });
-}
-
-/// The schedules that every form is run under.
-fn schedules() -> impl Iterator<Item = Options> {
-    let seeded = |seed| Options {
-        seed,
-        ..Options::timed(Timing::Random)
-    };
-    let timed = [Timing::Eager, Timing::Late].map(Options::timed);
-    timed.into_iter().chain((0..24).map(seeded))
 }
 
 fn run_case(case: &Case, options: &Options) -> Result<(), Box<RunError>> {
@@ -98,7 +90,7 @@ fn run_case(case: &Case, options: &Options) -> Result<(), Box<RunError>> {
 fn the_executor_finds_what_it_can_find() {
     for_every_bug(|bug| {
         let case = broken(bug)?;
-        let faults: Vec<_> = schedules()
+        let faults: Vec<_> = timings(24)
             .filter_map(|o| run_case(&case, &o).err())
             .collect();
         let kinds: HashSet<String> = faults.iter().map(|e| format!("{:?}", e.kind)).collect();
@@ -120,7 +112,7 @@ fn the_executor_finds_what_it_can_find() {
 fn repaired_kernels_run_clean() {
     for_every_bug(|bug| {
         let case = repaired(bug)?;
-        let mut faults = schedules().filter_map(|o| run_case(&case, &o).err().map(|e| (o, e)));
+        let mut faults = timings(24).filter_map(|o| run_case(&case, &o).err().map(|e| (o, e)));
         match faults.next() {
             None => Ok(()),
             Some((options, e)) => Err(format!("{}, seed {}: {e}", options.timing, options.seed)),

@@ -1,37 +1,19 @@
 //! The trials of ops where there is no GPU: all of them are there, and right on the CPU.
 
 use std::collections::BTreeSet;
-use std::num::NonZeroUsize;
-use std::sync::Mutex;
 use warpline_cpu::{Options, Timing};
 use warpline_gpu_tests::ops::{Amount, WEAKER, all};
 use warpline_gpu_tests::trial::Trial;
 use warpline_ir::Target;
 use warpline_ir::ops::TABLE;
 use warpline_ptx::ptxas::Ptxas;
+use warpline_testkit::cores::for_each;
 
 /// Runs `check` on every trial, on all cores, and tells of all that fail.
 fn each(amount: Amount, check: impl Fn(&Trial) -> Result<(), String> + Sync) {
-    let trials = all(amount);
-    let (next, failed) = (Mutex::new(trials.iter()), Mutex::new(vec![]));
-    let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    std::thread::scope(|scope| {
-        for _ in 0..cores {
-            scope.spawn(|| {
-                loop {
-                    let Some(trial) = next.lock().unwrap().next() else {
-                        break;
-                    };
-                    if let Err(why) = check(trial) {
-                        let told = format!("{}: {why}", trial.name);
-                        failed.lock().unwrap().push(told);
-                    }
-                }
-            });
-        }
+    for_each(all(amount), |trial| {
+        check(&trial).map_err(|why| format!("{}: {why}", trial.name))
     });
-    let failed = failed.into_inner().unwrap();
-    assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
 #[test]

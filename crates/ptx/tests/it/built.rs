@@ -1,27 +1,19 @@
 //! Lines that authors build: rings, turns, queues and clusters pass the checker and ptxas.
 
 use half::bf16;
-use warpline_check::check;
 use warpline_ir::build::*;
 use warpline_ir::*;
-use warpline_ptx::print;
-use warpline_ptx::ptxas::Ptxas;
+use warpline_testkit::assemble::assembled;
+use warpline_testkit::kernel::build;
+use warpline_testkit::verdict::checked;
 
 /// Builds, checks, prints, reads again and assembles; expects neither advisory nor spill.
 #[track_caller]
 fn accepted(name: &str, body: impl FnOnce(Builder)) {
-    let target = Target::SM_90A;
-    let kernel = Kernel::build(name, body).unwrap_or_else(|e| panic!("{e}"));
-    let checked = check(kernel, &target).unwrap_or_else(|e| panic!("{e}"));
-    let ptx = print(&checked, &target).unwrap();
-    warpline_translation::verify(&checked, &ptx.text).unwrap_or_else(|e| panic!("{e}"));
-    let ptxas = Ptxas::find().unwrap_or_else(|e| panic!("{e}"));
-    let made = ptxas
-        .assemble(&ptx.text, ptx.target)
-        .unwrap_or_else(|e| panic!("{e}\n{}", ptx.text));
-    let report = &made.report;
-    assert!(report.advisories.is_empty(), "{:#?}", report.advisories);
-    assert_eq!(report.entry(&ptx.entry).unwrap().spill_store_bytes, 0);
+    let checked = checked(build(name, body));
+    let made = assembled(&checked).unwrap_or_else(|e| panic!("{e}"));
+    let advisories = &made.report.advisories;
+    assert!(advisories.is_empty(), "{name}: {advisories:#?}");
 }
 
 /// Boxes of `rows` rows of 64 columns.

@@ -1,18 +1,17 @@
 //! The printer on small kernels: control flow, lines, parameters, roles, registers.
 
 use half::bf16;
-use warpline_check::{Checked, check};
+use warpline_check::Checked;
 use warpline_ir::build::*;
 use warpline_ir::*;
-use warpline_ptx::ptxas::Ptxas;
+use warpline_ptx::ptxas::Assembled;
 use warpline_ptx::{Estimate, Ptx, PtxError, print};
-
-const TARGET: Target = Target::SM_90A;
+use warpline_testkit::assemble::assembles;
+use warpline_testkit::kernel::{TARGET, build};
 
 #[track_caller]
 fn checked(name: &str, body: impl FnOnce(Builder)) -> Checked {
-    let kernel = Kernel::build(name, body).unwrap_or_else(|e| panic!("{e}"));
-    check(kernel, &TARGET).unwrap_or_else(|e| panic!("{e}"))
+    warpline_testkit::verdict::checked(build(name, body))
 }
 
 #[track_caller]
@@ -31,18 +30,10 @@ fn without_lines(ptx: &Ptx) -> String {
 
 /// Assembles, and expects neither advisory nor spill.
 #[track_caller]
-fn assembled(ptx: &Ptx) -> warpline_ptx::ptxas::Assembled {
-    let ptxas = Ptxas::find().unwrap_or_else(|e| panic!("{e}"));
-    let made = ptxas
-        .assemble(&ptx.text, ptx.target)
-        .unwrap_or_else(|e| panic!("{e}\n{}", ptx.text));
-    assert!(
-        made.report.advisories.is_empty(),
-        "{:#?}",
-        made.report.advisories
-    );
-    let entry = made.report.entry(&ptx.entry).unwrap();
-    assert_eq!((entry.spill_store_bytes, entry.spill_load_bytes), (0, 0));
+fn assembled(ptx: &Ptx) -> Assembled {
+    let made = assembles(ptx).unwrap_or_else(|e| panic!("{e}"));
+    let advisories = &made.report.advisories;
+    assert!(advisories.is_empty(), "{}: {advisories:#?}", ptx.entry);
     made
 }
 

@@ -1,4 +1,4 @@
-//! Reading PTX again: of shipped kernels, and with one mutation.
+//! PTX with a mutation is rejected. The crate `warpline` reads the PTX of shipped kernels
+//! (`tests/it/shipped.rs`).
 
 mod mutations;
-mod shipped;

@@ -6,6 +6,7 @@
 
 use std::path::Path;
 use std::process::{Command, Output};
+use warpline_testkit::full::full;
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/cudarc-softmax");
 
@@ -25,10 +26,6 @@ fn good(mut command: Command) -> Output {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?}\n{said}");
     output
-}
-
-fn full() -> bool {
-    std::env::var_os("WARPLINE_FULL").is_some()
 }
 
 #[test]

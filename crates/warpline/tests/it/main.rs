@@ -7,5 +7,6 @@ mod ms_deform_attn;
 mod nvfp4;
 mod products;
 mod rows;
+mod shipped;
 mod simulator;
 mod stand_in;

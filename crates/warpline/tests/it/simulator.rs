@@ -1,10 +1,10 @@
-//! Runs on the simulator: the family tables, and what an API call refuses.
+//! Runs on the simulator: repeats, seeds, progress, and what an API call refuses.
 
+use warpline::kernels::Work;
 use warpline::kernels::vector_add::{Choice, Float, Form, Problem, VectorAdd};
-use warpline::kernels::{Work, registry};
 use warpline::{Device, Phase, RunOptions, Timing, run};
 
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
 
 fn work(n: u64, form: Form) -> Work<VectorAdd> {
@@ -17,57 +17,6 @@ fn work(n: u64, form: Form) -> Work<VectorAdd> {
         dtype: Float::F32,
     };
     Work::new(problem, &choice, &Device::cpu().target()).unwrap()
-}
-
-#[test]
-fn every_case_of_every_family_is_right_under_every_timing() {
-    let device = Device::cpu();
-    let full = std::env::var_os("WARPLINE_FULL").is_some();
-    let seeds = if full { 50 } else { 1 };
-    let mut runs = vec![(Timing::Eager, 7), (Timing::Late, 7)];
-    runs.extend((0..seeds).map(|seed| (Timing::Random, seed)));
-    let mut all = Vec::new();
-    for family in registry() {
-        let cases = family.cases(&device.target());
-        // Of a long table every second or fourth case, without all of it.
-        let step = match cases.len() {
-            _ if full => 1,
-            ..16 => 1,
-            16..60 => 2,
-            60.. => 4,
-        };
-        all.extend(
-            cases
-                .into_iter()
-                .step_by(step)
-                .map(|case| (family.name(), case)),
-        );
-    }
-    let next = Mutex::new(all.into_iter());
-    let each = || {
-        loop {
-            let taken = next.lock().unwrap().next();
-            let Some((family, case)) = taken else { break };
-            let work = case.unwrap();
-            for &(timing, seed) in &runs {
-                let mut options = RunOptions::default();
-                options.timing = timing;
-                options.seed = seed;
-                let (problem, config) = (work.problem(), work.config());
-                let what = format!("{family} {problem} {config} {timing}, seed {seed}");
-                match run(work.as_ref(), &device, &options) {
-                    Ok(outcome) => assert!(outcome.passed(), "{what}: {:?}", outcome.outputs),
-                    Err(e) => panic!("{what}: {e}"),
-                }
-            }
-        }
-    };
-    let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    std::thread::scope(|scope| {
-        (0..threads).for_each(|_| {
-            scope.spawn(each);
-        });
-    });
 }
 
 #[test]

@@ -7,7 +7,7 @@ use warpline_ir::{FaultKind, Kernel, Launch};
 use warpline_watchdog::hangs;
 
 fn build(body: impl FnOnce(Builder)) -> Kernel {
-    Kernel::build("hang", body).unwrap_or_else(|e| panic!("{e}"))
+    warpline_testkit::kernel::build("hang", body)
 }
 
 fn alone(grid: [u32; 3]) -> Launch {

@@ -1,6 +1,6 @@
 //! What the tests share: watched launches on the executor.
 
-use warpline_cpu::{Memory, Options, RunError, Timing, run};
+use warpline_cpu::{Memory, Options, RunError, run};
 use warpline_ir::{Arg, Kernel, Launch};
 use warpline_watchdog::{Hang, Limits, Watched, watch};
 
@@ -11,19 +11,14 @@ pub(crate) const SHORT: Limits = Limits {
     linger: 40_000,
 };
 
-/// Every timing; `random` with some seeds.
+/// Every timing; random with some seeds.
 pub(crate) fn timings() -> impl Iterator<Item = Options> {
-    let seeded = |seed| Options {
-        seed,
-        ..Options::timed(Timing::Random)
-    };
-    [Options::timed(Timing::Eager), Options::timed(Timing::Late)]
-        .into_iter()
-        .chain((0..4).map(seeded))
+    warpline_testkit::timings::timings(4)
 }
 
+/// Adds a watchdog to a kernel.
 pub(crate) fn watched(kernel: &Kernel, limits: &Limits) -> Watched {
-    watch(kernel, limits).unwrap_or_else(|e| panic!("{e}"))
+    watch(kernel, limits).unwrap_or_else(|e| panic!("{}: {e}", kernel.name))
 }
 
 /// What came of a watched launch.

@@ -13,9 +13,10 @@ use line::Line;
 use machine::{Bound, Found, Kind};
 use std::fmt;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use warpline_check::{Report, examine};
-use warpline_ir::Target;
+use warpline_testkit::cores::for_each;
+use warpline_testkit::full::full;
+use warpline_testkit::kernel::TARGET;
 
 /// Lines on which the checker may give up: it comes to no fixed point, or to a very far one. In
 /// the first two a role has yet to come to tiles whose counts others have gone through, and each
@@ -24,26 +25,19 @@ const UNDECIDED: &[&str] = &["told ahead", "handed on", "one then other"];
 
 #[test]
 fn the_checker_agrees_with_every_order() {
-    let full = std::env::var_os("WARPLINE_FULL").is_some();
+    let full = full();
     let lines = table::lines(full);
-    let next = AtomicUsize::new(0);
     let tally = Mutex::new(Tally::default());
-    let work = || {
-        while let Some(line) = lines.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let report = examine(&kernel::kernel(line), &Target::SM_90A);
-            let codes: Vec<&str> = report.refusals.iter().map(|r| r.code()).collect();
-            let found = machine::explore(line, bound(line, full), |kind| {
-                codes.iter().any(|c| explains(c, kind))
-            });
-            let verdict = compare(line, &found, &codes);
-            let mut tally = tally.lock().expect("no thread panicked");
-            tally.add(line, &found, &report, verdict);
-        }
-    };
-    std::thread::scope(|s| {
-        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-            s.spawn(work);
-        }
+    for_each(&lines, |line| {
+        let report = examine(&kernel::kernel(line), &TARGET);
+        let codes: Vec<&str> = report.refusals.iter().map(|r| r.code()).collect();
+        let found = machine::explore(line, bound(line, full), |kind| {
+            codes.iter().any(|c| explains(c, kind))
+        });
+        let verdict = compare(line, &found, &codes);
+        let mut tally = tally.lock().expect("no thread panicked");
+        tally.add(line, &found, &report, verdict);
+        Ok(())
     });
     let tally = tally.into_inner().expect("no thread panicked");
     println!("{} lines: {tally}", lines.len());

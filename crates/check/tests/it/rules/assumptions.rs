@@ -1,11 +1,11 @@
 //! What a proof rests on.
 
-use crate::rules::built::kernel;
-use crate::rules::kit::Kit;
+use crate::rules::kernel;
 use warpline_check::{Assumption, check, examine};
 use warpline_ir::build::*;
 use warpline_ir::ops::atomic::AtomicOp;
 use warpline_ir::{Kernel, MemoryOrder, Scope, Target};
+use warpline_testkit::raw::RawKernel;
 
 fn assumptions(k: &Kernel) -> Vec<Assumption> {
     let checked = check(k.clone(), &Target::SM_90A).unwrap_or_else(|e| panic!("{e}"));
@@ -19,7 +19,7 @@ fn lines(all: &[Assumption]) -> Vec<(&'static str, u32)> {
 
 #[test]
 fn a_kernel_without_global_memory_assumes_nothing() {
-    assert_eq!(assumptions(&Kit::one().0), []);
+    assert_eq!(assumptions(&RawKernel::one().0), []);
 }
 
 #[test]

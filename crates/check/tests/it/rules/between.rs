@@ -1,7 +1,8 @@
-use crate::rules::built::{breaches, kernel};
+use crate::rules::kernel;
 use warpline_ir::build::*;
 use warpline_ir::ops::atomic::AtomicOp;
 use warpline_ir::{Kernel, MemoryOrder, Scope};
+use warpline_testkit::verdict::breaches;
 
 const ACQUIRE: MemoryOrder = MemoryOrder::acquire(Scope::Gpu);
 const RELEASE: MemoryOrder = MemoryOrder::release(Scope::Gpu);

@@ -1,7 +1,8 @@
 //! What the bytes of a copy show to who waits for them.
 
-use crate::rules::built::{Breach, breaches, kernel};
+use crate::rules::kernel;
 use warpline_ir::build::*;
+use warpline_testkit::verdict::{Breach, breaches};
 
 /// One warp does something before and after a copy, another what it does once the bytes are there.
 fn around(

@@ -1,11 +1,12 @@
-use crate::rules::built::{breaches, kernel};
-use crate::rules::kit::Kit;
+use crate::rules::kernel;
 use warpline_ir::Kernel;
 use warpline_ir::build::*;
+use warpline_testkit::raw::RawKernel;
+use warpline_testkit::verdict::breaches;
 
 #[test]
 fn a_cluster_above_the_largest_size_is_refused() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     k.0.cluster = [4, 4, 2];
     let text = k.refused("R8.size", 1);
     assert!(text.contains("1 to 16 CTAs; 4×4×2 has 32"), "{text}");
@@ -13,14 +14,14 @@ fn a_cluster_above_the_largest_size_is_refused() {
 
 #[test]
 fn an_empty_cluster_is_refused() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     k.0.cluster = [2, 0, 1];
     k.refused("R8.size", 1);
 }
 
 #[test]
 fn a_cluster_of_sixteen_passes() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     k.0.cluster = [4, 2, 2];
     k.passes();
 }

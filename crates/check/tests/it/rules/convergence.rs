@@ -1,13 +1,13 @@
-use crate::rules::kit::Kit;
 use warpline_ir::ops::control::CtaSync;
 use warpline_ir::ops::special::ReadSpecial;
 use warpline_ir::ops::warp::WarpSync;
 use warpline_ir::ops::{bits, compare};
 use warpline_ir::*;
+use warpline_testkit::raw::RawKernel;
 
 const ALL_LANES: Operand = Operand::Imm(0xffff_ffff);
 
-fn under(k: &mut Kit, cond: RegId, op: impl Into<Op>) {
+fn under(k: &mut RawKernel, cond: RegId, op: impl Into<Op>) {
     let then = Block(vec![k.op(11, op)]);
     let stmt = k.stmt(
         10,
@@ -22,7 +22,7 @@ fn under(k: &mut Kit, cond: RegId, op: impl Into<Op>) {
 
 #[test]
 fn an_aligned_op_under_a_uniform_condition_passes() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     let cond = k.value(Type::Pred);
     under(&mut k, cond, CtaSync);
     k.passes();
@@ -30,7 +30,7 @@ fn an_aligned_op_under_a_uniform_condition_passes() {
 
 #[test]
 fn an_aligned_op_under_a_condition_of_lanes_is_refused() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     let cond = k.lane_pred();
     under(&mut k, cond, CtaSync);
     let text = k.refused("R15.warp", 11);
@@ -44,7 +44,7 @@ fn an_aligned_op_under_a_condition_of_lanes_is_refused() {
 
 #[test]
 fn an_aligned_op_in_an_elected_lane_is_refused() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     let body = Block(vec![k.op(11, CtaSync)]);
     let stmt = k.stmt(10, StmtKind::Elect { body });
     k.run(0, stmt);
@@ -54,7 +54,7 @@ fn an_aligned_op_in_an_elected_lane_is_refused() {
 
 #[test]
 fn an_aligned_op_in_a_loop_whose_count_is_the_lanes_is_refused() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     let (lane, var) = (k.lane(), k.reg(Type::U32));
     let body = Block(vec![k.op(11, CtaSync)]);
     let kind = StmtKind::For {
@@ -72,7 +72,7 @@ fn an_aligned_op_in_a_loop_whose_count_is_the_lanes_is_refused() {
 
 #[test]
 fn a_full_mask_in_part_of_a_warp_is_refused() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     let cond = k.lane_pred();
     under(&mut k, cond, WarpSync { mask: ALL_LANES });
     k.refused("R15.mask", 11);
@@ -82,7 +82,7 @@ fn a_full_mask_in_part_of_a_warp_is_refused() {
 fn lanes_that_reduce_or_compare_must_all_be_there() {
     use warpline_ir::ops::warp::{MatchAll, MatchAny, Redux, ReduxMode};
     fn refused(make: impl FnOnce(Type, RegId, RegId, Operand) -> Op) {
-        let mut k = Kit::one();
+        let mut k = RawKernel::one();
         let (lane, cond) = (k.lane(), k.lane_pred());
         let (dst, all) = (k.reg(Type::U32), k.reg(Type::Pred));
         under(&mut k, cond, make(Type::U32, dst, all, lane.into()));
@@ -114,7 +114,7 @@ fn lanes_that_reduce_or_compare_must_all_be_there() {
 
 #[test]
 fn a_part_mask_in_part_of_a_warp_passes() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     let cond = k.lane_pred();
     under(
         &mut k,
@@ -128,7 +128,7 @@ fn a_part_mask_in_part_of_a_warp_passes() {
 
 #[test]
 fn an_elect_in_part_of_a_warp_is_refused() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     let cond = k.lane_pred();
     let elect = k.stmt(
         11,
@@ -151,7 +151,7 @@ fn an_elect_in_part_of_a_warp_is_refused() {
 
 #[test]
 fn an_elect_inside_an_elect_passes() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     let inner = k.stmt(
         11,
         StmtKind::Elect {
@@ -169,8 +169,8 @@ fn an_elect_inside_an_elect_passes() {
 }
 
 /// `if (index >> shift) == 0 { op }`.
-fn by_index(which: Special, shift: u64, op: impl Into<Op>) -> Kit {
-    let mut k = Kit::one();
+fn by_index(which: Special, shift: u64, op: impl Into<Op>) -> RawKernel {
+    let mut k = RawKernel::one();
     let (index, group, cond) = (k.reg(Type::U32), k.reg(Type::U32), k.reg(Type::Pred));
     let ty = Type::U32;
     k.push(7, ReadSpecial { dst: index, which });
@@ -215,7 +215,7 @@ fn a_warp_index_by_4_agrees_in_a_warpgroup() {
 #[test]
 fn a_vote_agrees_in_a_warp_and_a_shuffle_from_one_lane_too() {
     use warpline_ir::ops::warp::{Shuffle, ShuffleMode, Vote, VoteMode};
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     let (src, dst) = (k.lane_pred(), k.reg(Type::Pred));
     k.push(
         9,
@@ -229,7 +229,7 @@ fn a_vote_agrees_in_a_warp_and_a_shuffle_from_one_lane_too() {
     under(&mut k, dst, CtaSync);
     k.passes();
 
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     let (lane, same, cond) = (k.lane(), k.reg(Type::U32), k.reg(Type::Pred));
     let shuffle = Shuffle {
         mode: ShuffleMode::Idx,

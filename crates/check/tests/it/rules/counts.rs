@@ -1,9 +1,10 @@
 //! The same trip count written in different ways: roles agree, whatever the spelling. Beside each
 //! pair stands one that differs by one, which is refused.
 
-use crate::rules::built::{breaches, kernel, proved};
+use crate::rules::kernel;
 use warpline_ir::Kernel;
 use warpline_ir::build::*;
+use warpline_testkit::verdict::{breaches, proved};
 
 const STAGES: u32 = 3;
 

@@ -1,6 +1,6 @@
-use crate::rules::kit::Kit;
 use warpline_ir::ops::arith::Mov;
 use warpline_ir::*;
+use warpline_testkit::raw::RawKernel;
 
 fn mov(dst: RegId, src: impl Into<Operand>) -> Mov {
     Mov {
@@ -14,7 +14,7 @@ const ONE: Operand = Operand::Imm(1);
 
 #[test]
 fn a_register_read_before_it_is_written_is_refused() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     let (x, y) = (k.reg(Type::U32), k.reg(Type::U32));
     k.push(10, mov(y, x));
     k.push(11, mov(x, ONE));
@@ -24,7 +24,7 @@ fn a_register_read_before_it_is_written_is_refused() {
 
 #[test]
 fn a_register_written_on_one_way_of_two_is_refused() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     let (x, y, cond) = (k.reg(Type::U32), k.reg(Type::U32), k.value(Type::Pred));
     let write = k.op(11, mov(x, ONE));
     let then = Block(vec![write]);
@@ -43,7 +43,7 @@ fn a_register_written_on_one_way_of_two_is_refused() {
 
 #[test]
 fn a_register_written_on_both_ways_passes() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     let (x, y, cond) = (k.reg(Type::U32), k.reg(Type::U32), k.value(Type::Pred));
     let then = Block(vec![k.op(11, mov(x, ONE))]);
     let other = Block(vec![k.op(12, mov(x, ONE))]);
@@ -55,7 +55,7 @@ fn a_register_written_on_both_ways_passes() {
 
 #[test]
 fn a_register_that_only_a_loop_writes_is_refused_after_it() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     let (x, y, var, n) = (
         k.reg(Type::U32),
         k.reg(Type::U32),
@@ -79,7 +79,7 @@ fn a_register_that_only_a_loop_writes_is_refused_after_it() {
 
 #[test]
 fn the_head_of_a_while_runs_at_least_once() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     let (x, y, cond) = (k.reg(Type::U32), k.reg(Type::U32), k.reg(Type::Pred));
     let set = Mov {
         ty: Type::Pred,
@@ -102,7 +102,7 @@ fn the_head_of_a_while_runs_at_least_once() {
 
 #[test]
 fn what_an_elected_lane_writes_is_refused_in_the_others() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     let (x, y) = (k.reg(Type::U32), k.reg(Type::U32));
     let body = Block(vec![k.op(11, mov(x, ONE))]);
     let stmt = k.stmt(10, StmtKind::Elect { body });
@@ -113,7 +113,7 @@ fn what_an_elected_lane_writes_is_refused_in_the_others() {
 
 #[test]
 fn the_epilogue_sees_what_every_role_wrote() {
-    let mut k = Kit::new(&[("a", 1), ("b", 1)]);
+    let mut k = RawKernel::new(&[("a", 1), ("b", 1)]);
     let (x, y) = (k.reg(Type::U32), k.reg(Type::U32));
     for role in 0..2 {
         let stmt = k.op(10, mov(x, ONE));

@@ -1,8 +1,9 @@
-use crate::rules::built::{breaches, kernel};
+use crate::rules::kernel;
 use warpline_check::rules::{early_start, unsettled, writes};
 use warpline_ir::build::*;
 use warpline_ir::ops::memory::PrefetchTo;
 use warpline_ir::{Kernel, ParamId, Target};
+use warpline_testkit::verdict::breaches;
 
 /// One role that copies a vector, by `body`.
 fn copy(body: impl FnOnce(Global<u32>, Global<u32>)) -> Kernel {

@@ -1,10 +1,11 @@
 //! Loops that never end.
 
-use crate::rules::built::{NONE, breaches, codes, kernel};
-use crate::rules::kit::Kit;
+use crate::rules::kernel;
 use warpline_check::{Outcome, examine};
 use warpline_ir::build::*;
 use warpline_ir::{Block, Kernel, MemoryOrder, Operand, Scope, StmtKind, Target, Type};
+use warpline_testkit::raw::RawKernel;
+use warpline_testkit::verdict::{NONE, breaches, codes};
 
 fn all(body: impl FnOnce(Reg<u32>, Global<u32>)) -> Kernel {
     kernel(|k| {
@@ -122,7 +123,7 @@ fn a_step_of_zero_never_advances() {
     assert_eq!(codes(&by(2)), NONE);
     // As a constant of the program itself.
     let constant = |step: u64| {
-        let mut k = Kit::one();
+        let mut k = RawKernel::one();
         let var = k.reg(Type::U32);
         let kind = StmtKind::For {
             var,

@@ -1,11 +1,11 @@
-use crate::rules::kit::{Kit, swizzled, view};
 use warpline_ir::ops::arith::Mov;
 use warpline_ir::ops::wgmma::{MatrixA, MmaType, Wgmma, WgmmaCommit, WgmmaFence, WgmmaWait};
 use warpline_ir::*;
+use warpline_testkit::raw::{RawKernel, swizzled, view};
 
 /// A role of one warpgroup with operands of products m64n8k16.
 struct Math {
-    kit: Kit,
+    kit: RawKernel,
     a: TileId,
     b: TileId,
     rounds: RegId,
@@ -15,7 +15,7 @@ struct Math {
 
 impl Math {
     fn new() -> Self {
-        let mut kit = Kit::new(&[("math", 4)]);
+        let mut kit = RawKernel::new(&[("math", 4)]);
         Self {
             a: kit.tile(1, "a", swizzled(64), 1),
             b: kit.tile(1, "b", swizzled(64), 1),
@@ -78,7 +78,7 @@ impl Math {
         self.add(WgmmaCommit);
     }
 
-    fn end(mut self) -> Kit {
+    fn end(mut self) -> RawKernel {
         self.add(WgmmaWait { pending: 0 });
         self.kit
     }
@@ -113,7 +113,7 @@ fn write(dst: RegId, ty: Type) -> Mov {
 
 /// The one refusal's other line.
 #[track_caller]
-fn other(kit: Kit, code: &str, line: u32) -> Option<u32> {
+fn other(kit: RawKernel, code: &str, line: u32) -> Option<u32> {
     let all = kit.refusals();
     let seen: Vec<_> = all
         .iter()

@@ -1,8 +1,8 @@
-use crate::rules::kit::{Kit, bar, plain, swizzled, view};
 use warpline_ir::ops::{mbarrier, memory, tensor};
 use warpline_ir::*;
+use warpline_testkit::raw::{RawKernel, bar, plain, swizzled, view};
 
-fn load(k: &mut Kit, place: Place) -> memory::Load {
+fn load(k: &mut RawKernel, place: Place) -> memory::Load {
     memory::Load {
         ty: Type::F32,
         dst: vec![k.reg(Type::F32)],
@@ -23,7 +23,7 @@ fn place(tile: TileId, stage: u64, offset: u32) -> Place {
 
 #[test]
 fn the_last_word_of_a_tile_passes() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     let t = k.tile(5, "x", plain(4, 8), 2);
     let op = load(&mut k, place(t, 1, 124));
     k.push(10, op);
@@ -32,7 +32,7 @@ fn the_last_word_of_a_tile_passes() {
 
 #[test]
 fn a_stage_that_is_not_there_is_refused() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     let t = k.tile(5, "x", plain(4, 8), 2);
     let op = load(&mut k, place(t, 2, 0));
     k.push(10, op);
@@ -45,7 +45,7 @@ fn a_stage_that_is_not_there_is_refused() {
 
 #[test]
 fn an_access_past_a_stage_is_refused() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     let t = k.tile(5, "x", plain(4, 8), 2);
     let op = load(&mut k, place(t, 0, 128));
     k.push(10, op);
@@ -55,7 +55,7 @@ fn an_access_past_a_stage_is_refused() {
 
 #[test]
 fn a_view_outside_its_tile_is_refused() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     let t = k.tile(5, "a", swizzled(64), 1);
     let decl = TensorMapDecl {
         dtype: DType::Bf16,
@@ -87,7 +87,7 @@ fn a_view_outside_its_tile_is_refused() {
 
 #[test]
 fn a_barrier_that_is_not_there_is_refused() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     let b = k.barrier(5, "full", 4);
     k.push(
         10,

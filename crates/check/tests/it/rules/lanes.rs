@@ -1,10 +1,11 @@
 //! What single lanes did and know: tests of barriers, groups of copies, fences, atomics. Each wrong
 //! kernel stands beside its repaired twin.
 
-use crate::rules::built::{NONE, codes, kernel, proved};
+use crate::rules::kernel;
 use warpline_ir::build::*;
 use warpline_ir::ops::atomic::AtomicOp;
 use warpline_ir::{Kernel, MemoryOrder, Scope};
+use warpline_testkit::verdict::{NONE, codes, proved};
 
 /// One role fills a slot by copies, another takes it as `take` waits for it.
 fn ring(take: impl Fn(BarHandle, Reg<u32>)) -> Kernel {

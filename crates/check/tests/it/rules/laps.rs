@@ -1,9 +1,10 @@
 //! Bugs that show only in some laps of a ring, or at one of its stages: states that are taken for
 //! the same must not hide them.
 
-use crate::rules::built::{breaches, kernel};
+use crate::rules::kernel;
 use warpline_ir::Kernel;
 use warpline_ir::build::*;
+use warpline_testkit::verdict::breaches;
 
 const STAGES: u32 = 3;
 
@@ -100,7 +101,7 @@ fn ring(slips: Slips) -> Kernel {
 #[track_caller]
 fn refused(kernel: &Kernel) {
     let found = breaches(kernel);
-    let decided = |b: &crate::rules::built::Breach| b.0.starts_with('R');
+    let decided = |b: &warpline_testkit::verdict::Breach| b.0.starts_with('R');
     assert!(!found.is_empty() && found.iter().all(decided), "{found:?}");
 }
 

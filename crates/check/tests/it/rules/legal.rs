@@ -1,10 +1,10 @@
-use crate::rules::kit::Kit;
 use warpline_ir::ops::arith::Add;
 use warpline_ir::{Operand, Type};
+use warpline_testkit::raw::RawKernel;
 
 #[test]
 fn an_op_the_target_does_not_have_is_refused() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     let dst = k.reg(Type::Tf32);
     let one = Operand::Imm(1);
     k.push(

@@ -1,8 +1,9 @@
 //! Copies whose length the launch decides.
 
-use crate::rules::built::{breaches, kernel, proved};
+use crate::rules::kernel;
 use warpline_ir::Kernel;
 use warpline_ir::build::*;
+use warpline_testkit::verdict::{breaches, proved};
 
 const TILE: u32 = 1024;
 

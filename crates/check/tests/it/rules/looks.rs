@@ -1,10 +1,11 @@
 //! Flags that are looked at once.
 
-use crate::rules::built::{NONE, breaches, codes, kernel};
+use crate::rules::kernel;
 use warpline_ir::build::*;
 use warpline_ir::ops::atomic::AtomicOp;
 use warpline_ir::ops::memory::LoadCache;
 use warpline_ir::{Kernel, MemoryOrder, Scope};
+use warpline_testkit::verdict::{NONE, breaches, codes};
 
 const ACQUIRE: MemoryOrder = MemoryOrder::acquire(Scope::Gpu);
 const RELEASE: MemoryOrder = MemoryOrder::release(Scope::Gpu);

@@ -1,8 +1,9 @@
 //! Roles that begin before the CTA meets.
 
-use crate::rules::built::{breaches, kernel};
+use crate::rules::kernel;
 use warpline_ir::Kernel;
 use warpline_ir::build::*;
+use warpline_testkit::verdict::breaches;
 
 /// Tiles of some steps each, of which a loader brings the first before the CTA
 /// meets, where `has` says that there is a tile, and afterwards those from `from` on.

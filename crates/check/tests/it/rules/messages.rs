@@ -1,9 +1,10 @@
 //! Messages that lead to the bug.
 
-use crate::rules::built::{kernel, proved};
+use crate::rules::kernel;
 use warpline_check::{Refusal, examine};
 use warpline_ir::build::*;
 use warpline_ir::{Kernel, Target};
+use warpline_testkit::verdict::proved;
 
 /// The one refusal of a kernel.
 #[track_caller]

@@ -2,7 +2,6 @@
 
 mod assumptions;
 mod between;
-mod built;
 mod bytes;
 mod clusters;
 mod convergence;
@@ -12,7 +11,6 @@ mod early;
 mod endless;
 mod flight;
 mod indices;
-mod kit;
 mod lanes;
 mod laps;
 mod legal;
@@ -37,3 +35,12 @@ mod tensor_maps;
 mod values;
 mod verdict;
 mod wgmma;
+
+use warpline_ir::Kernel;
+use warpline_ir::build::Builder;
+
+/// Builds a kernel named `k`.
+#[track_caller]
+fn kernel(body: impl FnOnce(Builder)) -> Kernel {
+    warpline_testkit::kernel::build("k", body)
+}

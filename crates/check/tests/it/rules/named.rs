@@ -1,10 +1,10 @@
-use crate::rules::kit::Kit;
 use warpline_ir::ops::control::{NamedArrive, NamedSync, NamedTally};
 use warpline_ir::{NamedId, Tally, Type};
+use warpline_testkit::raw::RawKernel;
 
 #[test]
 fn two_sides_of_a_named_barrier_pass() {
-    let mut k = Kit::new(&[("a", 4), ("b", 4)]);
+    let mut k = RawKernel::new(&[("a", 4), ("b", 4)]);
     let bar = k.named(5, "ready", 1);
     let arrive = k.op(10, NamedArrive { bar, threads: 256 });
     let sync = k.op(11, NamedSync { bar, threads: 256 });
@@ -15,7 +15,7 @@ fn two_sides_of_a_named_barrier_pass() {
 
 #[test]
 fn barrier_zero_is_refused() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     k.named(5, "ready", 0);
     let text = k.refused("R10.id", 5);
     assert!(text.contains("1 to 15; ready has 0"), "{text}");
@@ -23,14 +23,14 @@ fn barrier_zero_is_refused() {
 
 #[test]
 fn barrier_sixteen_is_refused() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     k.named(5, "ready", 16);
     k.refused("R10.id", 5);
 }
 
 #[test]
 fn two_barriers_of_one_number_are_refused() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     k.named(5, "ready", 3);
     k.named(6, "done", 3);
     let text = k.refused("R10.unique", 6);
@@ -39,7 +39,7 @@ fn two_barriers_of_one_number_are_refused() {
 
 #[test]
 fn part_of_a_warp_is_refused() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     let bar = k.named(5, "ready", 1);
     k.push(10, NamedSync { bar, threads: 100 });
     k.refused("R10.threads", 10);
@@ -47,7 +47,7 @@ fn part_of_a_warp_is_refused() {
 
 #[test]
 fn more_threads_than_the_cta_are_refused() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     let bar = k.named(5, "ready", 1);
     k.push(10, NamedSync { bar, threads: 160 });
     let text = k.refused("R10.threads", 10);
@@ -56,7 +56,7 @@ fn more_threads_than_the_cta_are_refused() {
 
 #[test]
 fn sides_that_differ_are_refused() {
-    let mut k = Kit::new(&[("a", 4), ("b", 4)]);
+    let mut k = RawKernel::new(&[("a", 4), ("b", 4)]);
     let bar = k.named(5, "ready", 1);
     let arrive = k.op(10, NamedArrive { bar, threads: 256 });
     let sync = k.op(11, NamedSync { bar, threads: 128 });
@@ -72,7 +72,7 @@ fn sides_that_differ_are_refused() {
 #[test]
 fn a_tally_is_a_side_as_well() {
     let side = |threads: u32, synced: u32| {
-        let mut k = Kit::one();
+        let mut k = RawKernel::one();
         let bar = k.named(5, "ready", 1);
         let (dst, pred) = (k.reg(Type::U32), k.lane_pred().into());
         let tally = Tally::Count;

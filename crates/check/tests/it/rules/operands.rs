@@ -1,10 +1,10 @@
-use crate::rules::kit::Kit;
 use warpline_ir::ops::arith::{Add, Mov};
 use warpline_ir::*;
+use warpline_testkit::raw::RawKernel;
 
 #[test]
 fn a_float_where_an_integer_is_wanted_is_refused() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     let x = k.value(Type::F32);
     let dst = k.reg(Type::U32);
     k.push(
@@ -25,7 +25,7 @@ fn a_float_where_an_integer_is_wanted_is_refused() {
 
 #[test]
 fn integers_of_one_width_pass_for_one_another() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     let x = k.value(Type::I32);
     let dst = k.reg(Type::U32);
     k.push(
@@ -42,7 +42,7 @@ fn integers_of_one_width_pass_for_one_another() {
 
 #[test]
 fn a_constant_wider_than_its_type_is_refused() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     let dst = k.reg(Type::U32);
     k.push(
         10,
@@ -57,7 +57,7 @@ fn a_constant_wider_than_its_type_is_refused() {
 
 #[test]
 fn a_condition_that_is_no_predicate_is_refused() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     let cond = k.value(Type::U32);
     let kind = StmtKind::If {
         cond,
@@ -71,7 +71,7 @@ fn a_condition_that_is_no_predicate_is_refused() {
 
 #[test]
 fn a_loop_over_floats_is_refused() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     let var = k.reg(Type::F32);
     let stmt = counted(&mut k, var, Block::default());
     k.run(0, stmt);
@@ -80,7 +80,7 @@ fn a_loop_over_floats_is_refused() {
 
 #[test]
 fn a_register_of_another_role_is_refused_with_both_lines() {
-    let mut k = Kit::new(&[("load", 4), ("math", 4)]);
+    let mut k = RawKernel::new(&[("load", 4), ("math", 4)]);
     let (x, y) = (k.reg(Type::U32), k.reg(Type::U32));
     k.0.regs[x.index()].role = Some(RoleId(0));
     k.0.regs[x.index()].loc = k.loc(8);
@@ -120,7 +120,7 @@ fn a_register_of_another_role_is_refused_with_both_lines() {
 
 #[test]
 fn a_counter_written_by_its_loop_is_refused() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     let var = k.reg(Type::U32);
     let write = k.op(
         11,
@@ -136,7 +136,7 @@ fn a_counter_written_by_its_loop_is_refused() {
     assert!(text.contains("%0 of the loop at kernel.rs:10 is"), "{text}");
 }
 
-fn counted(k: &mut Kit, var: RegId, body: Block) -> Stmt {
+fn counted(k: &mut RawKernel, var: RegId, body: Block) -> Stmt {
     let kind = StmtKind::For {
         var,
         from: Operand::Imm(0),

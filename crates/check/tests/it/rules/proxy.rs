@@ -1,6 +1,7 @@
-use crate::rules::built::{breaches, kernel};
+use crate::rules::kernel;
 use warpline_ir::Kernel;
 use warpline_ir::build::*;
+use warpline_testkit::verdict::breaches;
 
 /// What a kernel does around a thread's write and a copy of the same bytes.
 #[derive(Clone, Copy, Default)]

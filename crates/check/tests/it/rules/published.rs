@@ -1,9 +1,10 @@
 //! Bulk stores and the flags that publish them.
 
-use crate::rules::built::{NONE, breaches, codes, kernel};
+use crate::rules::kernel;
 use warpline_ir::build::*;
 use warpline_ir::ops::atomic::AtomicOp;
 use warpline_ir::{DType, Kernel, MemoryOrder, Scope, Swizzle, TensorMapDecl};
+use warpline_testkit::verdict::{NONE, breaches, codes};
 
 /// One CTA stores a row and raises a flag behind `done`; another waits for it and reads the row.
 fn row(done: impl FnOnce(), read: bool) -> (Kernel, [u32; 2]) {

@@ -1,9 +1,10 @@
 //! Loops in which nothing synchronises, of as many rounds as each warp finds for itself: what they
 //! touch is judged, however often they run.
 
-use crate::rules::built::{breaches, kernel};
+use crate::rules::kernel;
 use warpline_ir::Kernel;
 use warpline_ir::build::*;
+use warpline_testkit::verdict::breaches;
 
 /// Three warps read a tile that is kept for a while, each in rounds of its own;
 /// `late` gives it back before it is read.

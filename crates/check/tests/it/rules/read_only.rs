@@ -1,10 +1,11 @@
 //! The read-only path of loads.
 
-use crate::rules::built::{NONE, breaches, codes, kernel};
+use crate::rules::kernel;
 use warpline_ir::build::*;
 use warpline_ir::ops::atomic::AtomicOp;
 use warpline_ir::ops::memory::LoadCache;
 use warpline_ir::{MemoryOrder, Scope};
+use warpline_testkit::verdict::{NONE, breaches, codes};
 
 #[test]
 fn what_the_kernel_writes_is_not_read_through_the_read_only_path() {

@@ -1,10 +1,10 @@
-use crate::rules::kit::{Kit, bar, swizzled, view};
 use warpline_ir::ops::{arith, control, copy, mbarrier, special, tensor};
 use warpline_ir::*;
+use warpline_testkit::raw::{RawKernel, bar, swizzled, view};
 
 #[test]
 fn an_undeclared_register_is_refused() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     let dst = k.reg(Type::U32);
     let src = RegId(7).into();
     k.push(
@@ -24,7 +24,7 @@ fn an_undeclared_register_is_refused() {
 
 #[test]
 fn an_undeclared_barrier_is_refused() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     k.push(
         21,
         mbarrier::MbarrierInit {
@@ -37,11 +37,11 @@ fn an_undeclared_barrier_is_refused() {
 
 #[test]
 fn copies_of_lanes_name_what_is_declared() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     let (bar, counted) = (bar(BarId(0), 0), true);
     k.push(23, copy::CopyArrive { bar, counted });
     k.refused("S.reference", 23);
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     let (src, bytes) = (Operand::Imm(0), 16);
     let dst = Place {
         tile: TileId(2),
@@ -67,7 +67,7 @@ fn copies_of_lanes_name_what_is_declared() {
 
 #[test]
 fn an_undeclared_named_barrier_is_refused() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     k.push(
         22,
         control::NamedSync {
@@ -80,7 +80,7 @@ fn an_undeclared_named_barrier_is_refused() {
 
 #[test]
 fn an_undeclared_tile_and_tensor_map_are_refused() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     let store = tensor::TensorStore {
         map: ParamId(0),
         src: view(TileId(0), 64, 64),
@@ -102,7 +102,7 @@ fn an_undeclared_tile_and_tensor_map_are_refused() {
 
 #[test]
 fn an_alias_of_nothing_is_refused() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     let tile = k.tile(9, "a", swizzled(64), 1);
     k.0.tiles[tile.index()].alias = Some(TileId(4));
     k.refused("S.reference", 9);
@@ -110,7 +110,7 @@ fn an_alias_of_nothing_is_refused() {
 
 #[test]
 fn a_register_of_an_undeclared_role_is_refused() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     let r = k.reg(Type::U32);
     k.0.regs[r.index()].role = Some(RoleId(5));
     k.0.regs[r.index()].loc = k.loc(24);
@@ -119,7 +119,7 @@ fn a_register_of_an_undeclared_role_is_refused() {
 
 #[test]
 fn a_parameter_read_as_something_else_is_refused() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     let param = k.param(3, "n", ParamKind::Scalar(Type::U32));
     let dst = k.reg(Type::F32);
     k.push(
@@ -136,7 +136,7 @@ fn a_parameter_read_as_something_else_is_refused() {
 
 #[test]
 fn a_pointer_used_as_a_tensor_map_is_refused() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     let map = k.param(3, "x", ParamKind::Pointer(DType::F32));
     k.push(26, tensor::TensorPrefetch { map });
     k.refused("S.param", 26);
@@ -144,7 +144,7 @@ fn a_pointer_used_as_a_tensor_map_is_refused() {
 
 #[test]
 fn two_parameters_of_one_name_are_refused() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     k.param(3, "n", ParamKind::Scalar(Type::U32));
     k.param(4, "n", ParamKind::Scalar(Type::U32));
     k.refused("S.param-name", 4);

@@ -1,10 +1,10 @@
-use crate::rules::kit::Kit;
 use warpline_ir::ops::control::{Exit, SetMaxRegs};
 use warpline_ir::{Block, StmtKind, Type};
+use warpline_testkit::raw::RawKernel;
 
 /// A loader and two consumers that ask for these counts, at lines 10, 11, 12.
-fn three(counts: [(u32, bool); 3]) -> Kit {
-    let mut k = Kit::new(&[("load", 4), ("ping", 4), ("pong", 4)]);
+fn three(counts: [(u32, bool); 3]) -> RawKernel {
+    let mut k = RawKernel::new(&[("load", 4), ("ping", 4), ("pong", 4)]);
     for (i, (count, grow)) in counts.into_iter().enumerate() {
         let stmt = k.op(10 + i as u32, SetMaxRegs { count, grow });
         k.run(i, stmt);
@@ -55,7 +55,7 @@ fn a_count_out_of_range_is_refused() {
 #[test]
 fn an_exit_before_the_change_is_refused() {
     let mut k = three([(24, false), (240, true), (240, true)]);
-    let leaves = |k: &mut Kit| {
+    let leaves = |k: &mut RawKernel| {
         let then = Block(vec![k.op(6, Exit)]);
         let (cond, other) = (k.value(Type::Pred), Block::default());
         k.stmt(5, StmtKind::If { cond, then, other })
@@ -80,7 +80,7 @@ fn an_increase_that_lowers_is_refused() {
 
 #[test]
 fn part_of_a_warpgroup_is_refused() {
-    let mut k = Kit::new(&[("load", 2), ("math", 6)]);
+    let mut k = RawKernel::new(&[("load", 2), ("math", 6)]);
     let stmt = k.op(
         10,
         SetMaxRegs {
@@ -98,7 +98,7 @@ fn part_of_a_warpgroup_is_refused() {
 
 #[test]
 fn setmaxnreg_under_a_condition_is_refused() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     let cond = k.value(Type::Pred);
     let inner = k.op(
         11,

@@ -1,9 +1,10 @@
 //! Refutations carry a launch in which the executor fails.
 
-use crate::rules::built::{kernel, proved};
+use crate::rules::kernel;
 use warpline_check::{Outcome, Refusal, examine};
 use warpline_ir::build::*;
 use warpline_ir::{Kernel, Target};
+use warpline_testkit::verdict::proved;
 
 /// A ring of one slot; each role runs as many iterations as it computes from `n` and `m`.
 fn ring(

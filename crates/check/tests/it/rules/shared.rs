@@ -1,9 +1,9 @@
-use crate::rules::kit::{Kit, plain, swizzled};
 use warpline_ir::{DType, Swizzle, TileLayout};
+use warpline_testkit::raw::{RawKernel, plain, swizzled};
 
 #[test]
 fn tiles_and_barriers_one_after_the_other_pass() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     k.tile(5, "a", swizzled(128), 4);
     k.tile(6, "b", plain(1, 1000), 1);
     k.barrier(7, "full", 4);
@@ -12,7 +12,7 @@ fn tiles_and_barriers_one_after_the_other_pass() {
 
 #[test]
 fn too_much_shared_memory_is_refused() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     k.tile(5, "a", swizzled(128), 14);
     k.tile(6, "b", swizzled(128), 1);
     let text = k.refused("R12.size", 5);
@@ -24,7 +24,7 @@ fn too_much_shared_memory_is_refused() {
 
 #[test]
 fn stages_beyond_any_memory_are_refused_without_a_panic() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     let tile = k.tile(5, "a", swizzled(128), 1);
     let t = &mut k.0.tiles[tile.index()];
     t.stages = u32::MAX;
@@ -36,14 +36,14 @@ fn stages_beyond_any_memory_are_refused_without_a_panic() {
 
 #[test]
 fn a_tile_without_stages_is_refused() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     k.tile(5, "a", swizzled(128), 0);
     k.refused("R12.tile", 5);
 }
 
 #[test]
 fn rows_that_are_no_whole_spans_are_refused() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     let layout = TileLayout {
         element: 2,
         rows: 64,
@@ -60,7 +60,7 @@ fn rows_that_are_no_whole_spans_are_refused() {
 
 #[test]
 fn an_element_of_another_size_is_refused() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     let tile = k.tile(5, "a", swizzled(64), 1);
     k.0.tiles[tile.index()].dtype = DType::E4m3;
     k.refused("R12.tile", 5);
@@ -68,7 +68,7 @@ fn an_element_of_another_size_is_refused() {
 
 #[test]
 fn a_tile_off_its_swizzle_pattern_is_refused() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     let tile = k.tile(5, "a", swizzled(64), 1);
     k.0.tiles[tile.index()].offset = 512;
     k.0.shared_bytes += 512;
@@ -81,7 +81,7 @@ fn a_tile_off_its_swizzle_pattern_is_refused() {
 
 #[test]
 fn a_barrier_off_its_word_is_refused() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     let bar = k.barrier(5, "full", 2);
     k.0.barriers[bar.index()].offset = 4;
     k.0.shared_bytes += 4;
@@ -90,7 +90,7 @@ fn a_barrier_off_its_word_is_refused() {
 
 #[test]
 fn a_tile_past_the_end_is_refused() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     k.tile(5, "a", swizzled(64), 2);
     k.0.shared_bytes -= 8;
     let text = k.refused("R12.inside", 5);
@@ -99,7 +99,7 @@ fn a_tile_past_the_end_is_refused() {
 
 #[test]
 fn barriers_past_the_end_are_refused() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     k.barrier(5, "full", 4);
     k.0.shared_bytes -= 8;
     k.refused("R12.inside", 5);
@@ -107,7 +107,7 @@ fn barriers_past_the_end_are_refused() {
 
 #[test]
 fn tiles_that_lie_on_one_another_are_refused() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     k.tile(5, "a", swizzled(64), 1);
     let b = k.tile(6, "b", swizzled(64), 1);
     k.0.tiles[b.index()].offset = 0;
@@ -120,7 +120,7 @@ fn tiles_that_lie_on_one_another_are_refused() {
 
 #[test]
 fn declared_aliases_may_lie_on_one_another() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     let a = k.tile(5, "a", swizzled(64), 1);
     for line in [6, 7] {
         let b = k.tile(line, "b", swizzled(64), 1);
@@ -132,7 +132,7 @@ fn declared_aliases_may_lie_on_one_another() {
 
 #[test]
 fn a_barrier_on_a_tile_is_refused() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     k.tile(5, "a", swizzled(64), 1);
     let bar = k.barrier(6, "full", 1);
     k.0.barriers[bar.index()].offset = 1024;

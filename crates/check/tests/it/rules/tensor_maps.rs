@@ -1,7 +1,7 @@
-use crate::rules::kit::{Kit, bar, swizzled, view};
 use warpline_ir::ops::bulk::Reduction;
 use warpline_ir::ops::tensor::{TensorLoad, TensorStore};
 use warpline_ir::*;
+use warpline_testkit::raw::{RawKernel, bar, swizzled, view};
 
 fn map(tile: &[u32], swizzle: Swizzle) -> TensorMapDecl {
     TensorMapDecl {
@@ -13,8 +13,8 @@ fn map(tile: &[u32], swizzle: Swizzle) -> TensorMapDecl {
 }
 
 /// A load at line 10 of a box into a view of a 128×64 tile, with `coords` coordinates.
-fn load(decl: TensorMapDecl, change: impl FnOnce(&mut View), coords: usize) -> Kit {
-    let mut k = Kit::one();
+fn load(decl: TensorMapDecl, change: impl FnOnce(&mut View), coords: usize) -> RawKernel {
+    let mut k = RawKernel::one();
     let tile = k.tile(5, "a", swizzled(128), 2);
     let full = k.barrier(6, "full", 2);
     let map = k.param(7, "a", ParamKind::TensorMap(decl));
@@ -89,8 +89,8 @@ fn half_a_panel_is_refused() {
 }
 
 /// A store of 128 rows of a tile through a map.
-fn store(decl: TensorMapDecl, change: impl FnOnce(&mut TensorStore)) -> Kit {
-    let mut k = Kit::one();
+fn store(decl: TensorMapDecl, change: impl FnOnce(&mut TensorStore)) -> RawKernel {
+    let mut k = RawKernel::one();
     let tile = k.tile(5, "a", swizzled(128), 1);
     let rank = decl.rank();
     let map = k.param(7, "a", ParamKind::TensorMap(decl));

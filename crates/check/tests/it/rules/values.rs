@@ -1,9 +1,10 @@
 //! Values as the machine has them: signs, widths, conversions and votes. Each wrong kernel, in
 //! which two roles read one value differently, stands beside its repaired twin.
 
-use crate::rules::built::{breaches, kernel, proved};
+use crate::rules::kernel;
 use warpline_ir::Kernel;
 use warpline_ir::build::*;
+use warpline_testkit::verdict::{breaches, proved};
 
 /// What a role does with the declared memory and parameters: the number of steps it takes.
 struct Values {

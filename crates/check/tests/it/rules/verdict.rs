@@ -1,11 +1,11 @@
-use crate::rules::kit::Kit;
 use std::collections::HashSet;
 use warpline_check::{Checked, check, rules};
 use warpline_ir::Target;
+use warpline_testkit::raw::RawKernel;
 
 #[test]
 fn a_proved_kernel_reads_as_the_kernel() {
-    let checked = check(Kit::one().0, &Target::SM_90A).unwrap();
+    let checked = check(RawKernel::one().0, &Target::SM_90A).unwrap();
     assert!(checked.is_proved());
     assert_eq!(checked.unproved_reason(), None);
     assert_eq!(checked.threads(), 128);
@@ -15,7 +15,7 @@ fn a_proved_kernel_reads_as_the_kernel() {
 
 #[test]
 fn an_unproved_kernel_shows_its_reason() {
-    let checked = Checked::unproved(Kit::one().0, "a mutant");
+    let checked = Checked::unproved(RawKernel::one().0, "a mutant");
     assert!(!checked.is_proved());
     assert_eq!(checked.unproved_reason(), Some("a mutant"));
     assert_eq!(checked.to_string(), "kernel kit, unproved: a mutant");
@@ -23,7 +23,7 @@ fn an_unproved_kernel_shows_its_reason() {
 
 #[test]
 fn every_refusal_is_told_at_once() {
-    let mut k = Kit::new(&[("a", 0), ("a", 4)]);
+    let mut k = RawKernel::new(&[("a", 0), ("a", 4)]);
     k.0.cluster = [32, 1, 1];
     let refusals = check(k.0, &Target::SM_90A).unwrap_err();
     let codes: Vec<_> = refusals.refusals.iter().map(|r| r.code()).collect();

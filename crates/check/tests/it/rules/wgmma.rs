@@ -1,10 +1,10 @@
-use crate::rules::kit::{Kit, plain, swizzled, view};
 use warpline_ir::ops::wgmma::{MatrixA, MmaType, Wgmma, WgmmaFence};
 use warpline_ir::*;
+use warpline_testkit::raw::{RawKernel, plain, swizzled, view};
 
 /// A product m64n64k16 at line 10 over two tiles, changed before it is added.
-fn product(roles: &[(&str, u32)], change: impl FnOnce(&mut Kit, &mut Wgmma)) -> Kit {
-    let mut k = Kit::new(roles);
+fn product(roles: &[(&str, u32)], change: impl FnOnce(&mut RawKernel, &mut Wgmma)) -> RawKernel {
+    let mut k = RawKernel::new(roles);
     let a = k.tile(5, "a", swizzled(64), 1);
     let b = k.tile(6, "b", swizzled(64), 1);
     let d = (0..32).map(|_| k.value(Type::F32)).collect();
@@ -71,7 +71,7 @@ fn a_tile_of_another_type_is_refused() {
 }
 
 /// The product over tiles of one byte per element.
-fn fp8(a_ty: MmaType, b_ty: MmaType, b_dtype: DType) -> Kit {
+fn fp8(a_ty: MmaType, b_ty: MmaType, b_dtype: DType) -> RawKernel {
     product(ONE, |k, op| {
         let bytes = TileLayout {
             element: 1,
@@ -126,7 +126,7 @@ fn a_role_that_is_no_warpgroup_is_refused() {
 
 #[test]
 fn a_warpgroup_off_its_place_is_refused() {
-    let mut k = Kit::new(&[("load", 2), ("math", 4)]);
+    let mut k = RawKernel::new(&[("load", 2), ("math", 4)]);
     let stmt = k.op(10, WgmmaFence);
     k.run(1, stmt);
     k.refused("R14.warpgroup", 10);
@@ -134,7 +134,7 @@ fn a_warpgroup_off_its_place_is_refused() {
 
 #[test]
 fn a_product_in_part_of_a_warpgroup_is_refused() {
-    let mut k = Kit::one();
+    let mut k = RawKernel::one();
     let body = Block(vec![k.op(11, WgmmaFence)]);
     let stmt = k.stmt(10, StmtKind::Elect { body });
     k.run(0, stmt);
@@ -144,7 +144,8 @@ fn a_product_in_part_of_a_warpgroup_is_refused() {
 
 #[test]
 fn a_product_that_may_overwrite_needs_no_first_value() {
-    let fresh = |k: &mut Kit, op: &mut Wgmma| op.d = (0..32).map(|_| k.reg(Type::F32)).collect();
+    let fresh =
+        |k: &mut RawKernel, op: &mut Wgmma| op.d = (0..32).map(|_| k.reg(Type::F32)).collect();
     product(ONE, |k, op| {
         fresh(k, op);
         op.scale_d = k.value(Type::Pred).into();
@@ -162,7 +163,7 @@ fn a_product_that_may_overwrite_needs_no_first_value() {
 
 #[test]
 fn a_product_that_adds_needs_its_sums_written() {
-    let unwritten = |k: &mut Kit, op: &mut Wgmma| {
+    let unwritten = |k: &mut RawKernel, op: &mut Wgmma| {
         op.d = (0..32).map(|_| k.reg(Type::F32)).collect();
     };
     let refusals = product(ONE, unwritten).refusals();

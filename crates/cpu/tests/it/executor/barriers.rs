@@ -1,11 +1,12 @@
 //! Barriers beyond rings: those who leave, counted arrivals, polls, counts of threads; multicast of runs; the cluster's axes.
 
-use crate::executor::harness::{Setup, expect_fault, expect_pass, timings};
+use crate::executor::harness::{expect_fault, expect_pass, timings};
 use warpline_ir::build::*;
 use warpline_ir::{Axis, FaultKind, Kernel, Operand};
+use warpline_testkit::launch::Setup;
 
 fn build(body: impl FnOnce(Builder)) -> Kernel {
-    Kernel::build("barriers", body).unwrap_or_else(|e| panic!("{e}"))
+    warpline_testkit::kernel::build("barriers", body)
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! Clusters: remote arrivals, peers that leave.
 
-use crate::executor::harness::{Setup, expect_pass, line, strict, timings};
+use crate::executor::harness::{expect_pass, line, strict, timings};
 use warpline_cpu::{Options, Timing};
 use warpline_ir::build::*;
 use warpline_ir::{FaultKind, Kernel};
+use warpline_testkit::launch::Setup;
 
 fn build(body: impl FnOnce(Builder)) -> Kernel {
-    Kernel::build("cluster", body).unwrap_or_else(|e| panic!("{e}"))
+    warpline_testkit::kernel::build("cluster", body)
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! Copies of single lanes: what they bring, when it is there, and who may see it.
 
-use crate::executor::harness::{Setup, line, other_line, strict, timings};
+use crate::executor::harness::{line, other_line, strict, timings};
 use half::bf16;
 use warpline_cpu::{Options, Timing};
 use warpline_ir::build::*;
 use warpline_ir::{FaultKind, Kernel};
+use warpline_testkit::launch::Setup;
 
 fn build(body: impl FnOnce(Builder)) -> Kernel {
-    Kernel::build("copies", body).unwrap_or_else(|e| panic!("{e}"))
+    warpline_testkit::kernel::build("copies", body)
 }
 
 /// Each lane copies `words` words to a place of its own, the first `n` of them read, and reads them back.

@@ -1,13 +1,14 @@
 //! What a run counts, for whoever asks why a kernel is slow.
 
-use crate::executor::harness::{Setup, timings};
+use crate::executor::harness::timings;
 use warpline_cpu::{Split, Stats};
-use warpline_ir::Kernel;
 use warpline_ir::build::*;
+use warpline_testkit::kernel::build;
+use warpline_testkit::launch::Setup;
 
 /// The counters of a kernel whose CTAs write up to 32 words each, the same under every timing.
 fn counted(ctas: u32, body: impl FnOnce(Builder)) -> Stats {
-    let kernel = Kernel::build("counted", body).unwrap_or_else(|e| panic!("{e}"));
+    let kernel = build("counted", body);
     let mut all = timings().map(|options| {
         let setup = Setup::new().input("x", &[1u32; 64]).output("y", 384);
         let run = setup.run(&kernel, ctas, &options);

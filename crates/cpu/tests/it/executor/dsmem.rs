@@ -1,10 +1,12 @@
 //! The shared memory of peers: sends, sums, and stores that arrive on their own.
 
-use crate::executor::harness::{Setup, edit, strict, timings};
+use crate::executor::harness::{edit, strict, timings};
 use warpline_cpu::{Options, Timing};
 use warpline_ir::build::*;
 use warpline_ir::ops::bulk::Reduction;
 use warpline_ir::{FaultKind, Kernel, Op};
+use warpline_testkit::kernel::build;
+use warpline_testkit::launch::Setup;
 
 /// CTAs of a cluster.
 const SIZE: u32 = 4;
@@ -29,7 +31,7 @@ const ALL: [By; 4] = [By::BulkSum, By::BulkRows, By::Stores, By::Words];
 /// Each of `n` steps sums a vector of every CTA at rank 0, which expects
 /// `bytes` bytes for each and writes `out`.
 fn reduction(by: By, bytes: u32) -> Kernel {
-    Kernel::build("reduction", |k| {
+    build("reduction", |k| {
         k.cluster(SIZE, 1, 1);
         let (n, out) = (k.param::<u32>("n"), k.pointer::<u32>("out"));
         let mine = k
@@ -98,7 +100,6 @@ fn reduction(by: By, bytes: u32) -> Kernel {
             });
         });
     })
-    .unwrap_or_else(|e| panic!("{e}"))
 }
 
 fn setup(n: u32) -> Setup {
@@ -176,7 +177,7 @@ fn a_stage_used_again_before_it_is_free_is_a_race() {
 
 /// Rank 1 sends to rank 0, which may have left.
 fn to_one_that_leaves(by: By) -> Kernel {
-    let mut k = Kernel::build("farewell", |k| {
+    let mut k = build("farewell", |k| {
         k.cluster(2, 1, 1);
         let t = k.tile::<u32>("t", 1, 32).plain().declare();
         let full = k.barrier("full", 1).count(1);
@@ -194,8 +195,7 @@ fn to_one_that_leaves(by: By) -> Kernel {
                 }
             });
         });
-    })
-    .unwrap_or_else(|e| panic!("{e}"));
+    });
     // Without its last barrier of the cluster.
     k.epilogue.0.clear();
     k

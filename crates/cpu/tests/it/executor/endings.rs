@@ -1,15 +1,14 @@
 //! What ends: CTAs that others reach into, mbarriers that are made invalid,
 //! loops that do not.
 
-use crate::executor::harness::{
-    Setup, expect_fault, expect_pass, line, other_line, strict, timings,
-};
+use crate::executor::harness::{expect_fault, expect_pass, line, other_line, strict, timings};
 use warpline_cpu::{Options, Timing};
 use warpline_ir::build::*;
 use warpline_ir::{FaultKind, Kernel};
+use warpline_testkit::launch::Setup;
 
 fn build(body: impl FnOnce(Builder)) -> Kernel {
-    Kernel::build("endings", body).unwrap_or_else(|e| panic!("{e}"))
+    warpline_testkit::kernel::build("endings", body)
 }
 
 #[test]

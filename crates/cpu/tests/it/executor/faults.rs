@@ -1,7 +1,7 @@
 //! Each kind of fault, where it is found and how it is said.
 
 use crate::executor::harness::{
-    Setup, edit, expect_fault, expect_pass, line, other_line, strict, timings,
+    edit, expect_fault, expect_pass, line, other_line, strict, timings,
 };
 use half::bf16;
 use warpline_cpu::{Options, Timing};
@@ -9,9 +9,10 @@ use warpline_ir::build::*;
 use warpline_ir::ops::control::SetMaxRegs;
 use warpline_ir::ops::mbarrier::MbarrierArrive;
 use warpline_ir::{Arg, FaultKind, Kernel, Op, Operand};
+use warpline_testkit::launch::Setup;
 
 fn build(body: impl FnOnce(Builder)) -> Kernel {
-    Kernel::build("faulty", body).unwrap_or_else(|e| panic!("{e}"))
+    warpline_testkit::kernel::build("faulty", body)
 }
 
 // ---- bounds, alignment, bytes never written

@@ -1,12 +1,13 @@
 //! Fences of one direction: each half orders nothing without the other.
 
-use crate::executor::harness::{Setup, strict, timings};
+use crate::executor::harness::{strict, timings};
 use warpline_cpu::{Options, RunError};
 use warpline_ir::build::*;
 use warpline_ir::{FaultKind, Kernel, MemoryOrder, Scope};
+use warpline_testkit::launch::Setup;
 
 fn build(body: impl FnOnce(Builder)) -> Kernel {
-    Kernel::build("fences", body).unwrap_or_else(|e| panic!("{e}"))
+    warpline_testkit::kernel::build("fences", body)
 }
 
 /// Which halves of a fence a kernel has, and whether they are in the right order.

@@ -1,15 +1,16 @@
 //! Global memory: one writer for each byte, and what passes between CTAs.
 
-use crate::executor::harness::{Setup, line, other_line, strict, timings};
+use crate::executor::harness::{line, other_line, strict, timings};
 use warpline_cpu::{Options, RunError};
 use warpline_ir::build::*;
 use warpline_ir::ops::atomic::AtomicOp;
 use warpline_ir::ops::bulk::Reduction;
 use warpline_ir::ops::memory::{LoadCache, LoadPath, StoreCache};
 use warpline_ir::{FaultKind, Kernel, MemoryOrder, Scope};
+use warpline_testkit::launch::Setup;
 
 fn build(body: impl FnOnce(Builder)) -> Kernel {
-    Kernel::build("global", body).unwrap_or_else(|e| panic!("{e}"))
+    warpline_testkit::kernel::build("global", body)
 }
 
 /// Runs a kernel of two buffers, `a` of zeros and `b`, on some CTAs.

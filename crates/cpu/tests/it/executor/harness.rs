@@ -1,91 +1,20 @@
-//! What the tests of the executor share.
+//! Expected passes and faults, and edits of a kernel.
 
-use bytemuck::Pod;
-use warpline_cpu::{Memory, Options, RunError, Stats, Timing, run};
-use warpline_ir::{Arg, Block, FaultKind, Kernel, Launch, Op, StmtKind};
+use warpline_cpu::{Options, RunError, Stats};
+use warpline_ir::{Block, FaultKind, Kernel, Op, StmtKind};
+use warpline_testkit::launch::Setup;
 
-/// The seeds that `random` is tried with.
+/// The seeds of the random timing.
 pub(crate) const SEEDS: u64 = 12;
 
-/// Every timing; `random` with some seeds.
+/// Every timing; random with some seeds.
 pub(crate) fn timings() -> impl Iterator<Item = Options> {
-    let seeded = |seed| Options {
-        seed,
-        ..Options::timed(Timing::Random)
-    };
-    [Options::timed(Timing::Eager), Options::timed(Timing::Late)]
-        .into_iter()
-        .chain((0..SEEDS).map(seeded))
+    warpline_testkit::timings::timings(SEEDS)
 }
 
 /// The timings that look for races.
 pub(crate) fn strict() -> impl Iterator<Item = Options> {
-    timings().filter(|o| o.timing != Timing::Eager)
-}
-
-/// Buffers and arguments of a launch.
-#[derive(Default)]
-pub(crate) struct Setup {
-    pub(crate) memory: Memory,
-    pub(crate) args: Vec<Arg>,
-    pub(crate) addresses: Vec<u64>,
-}
-
-impl Setup {
-    pub(crate) fn new() -> Self {
-        Self::default()
-    }
-
-    /// A buffer with values, passed as a pointer.
-    pub(crate) fn input<T: Pod>(mut self, name: &str, values: &[T]) -> Self {
-        let at = self.memory.alloc_from(bytemuck::cast_slice(values), name);
-        self.addresses.push(at);
-        self.args.push(Arg::Pointer(at));
-        self
-    }
-
-    /// A buffer nothing has written, passed as a pointer.
-    pub(crate) fn output(mut self, name: &str, bytes: usize) -> Self {
-        let at = self.memory.alloc(bytes, name);
-        self.addresses.push(at);
-        self.args.push(Arg::Pointer(at));
-        self
-    }
-
-    /// A number.
-    pub(crate) fn scalar(mut self, x: u32) -> Self {
-        self.args.push(Arg::scalar(x));
-        self
-    }
-
-    /// Runs a kernel with a grid along x.
-    pub(crate) fn run(
-        &self,
-        kernel: &Kernel,
-        ctas: u32,
-        options: &Options,
-    ) -> Result<Stats, Box<RunError>> {
-        let launch = Launch {
-            grid: [ctas, 1, 1],
-            args: self.args.clone(),
-        };
-        run(kernel, &launch, &self.memory, options)
-    }
-
-    /// The values of the `i`th buffer.
-    pub(crate) fn values<T: Pod>(&self, i: usize) -> Vec<T> {
-        let at = self.addresses[i];
-        let len = self.memory.len_of(at).unwrap();
-        let bytes = self
-            .memory
-            .read(at, len)
-            .unwrap_or_else(|f| panic!("{}", f.text));
-        let size = size_of::<T>();
-        bytes
-            .chunks_exact(size)
-            .map(bytemuck::pod_read_unaligned)
-            .collect()
-    }
+    warpline_testkit::timings::strict(SEEDS)
 }
 
 /// Runs a kernel that takes no arguments, on one cluster, and expects a fault.

@@ -1,13 +1,14 @@
 //! Accesses are tracked lane by lane: atomics beside each other, peers that
 //! vary by lane, words that several lanes read or write, `cp.async` groups.
 
-use crate::executor::harness::{Setup, expect_fault, expect_pass, strict, timings};
+use crate::executor::harness::{expect_fault, expect_pass, strict, timings};
 use warpline_ir::build::*;
 use warpline_ir::ops::atomic::AtomicOp;
 use warpline_ir::{FaultKind, Kernel, MemoryOrder, Scope};
+use warpline_testkit::launch::Setup;
 
 fn build(body: impl FnOnce(Builder)) -> Kernel {
-    Kernel::build("lane_memory", body).unwrap_or_else(|e| panic!("{e}"))
+    warpline_testkit::kernel::build("lane_memory", body)
 }
 
 const RELAXED: MemoryOrder = MemoryOrder::relaxed(Scope::Cta);

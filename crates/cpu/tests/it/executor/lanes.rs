@@ -1,15 +1,16 @@
 //! What one lane knows, did or reached is not what its warp does: each wrong
 //! kernel beside its twin.
 
-use crate::executor::harness::{Setup, edit, expect_pass, line, other_line, strict, timings};
+use crate::executor::harness::{edit, expect_pass, line, other_line, strict, timings};
 use std::cell::Cell;
 use warpline_cpu::{Options, RunError, Timing};
 use warpline_ir::build::*;
 use warpline_ir::ops::warp::WarpSync;
 use warpline_ir::{FaultKind, Kernel, Op, Operand};
+use warpline_testkit::launch::Setup;
 
 fn build(body: impl FnOnce(Builder)) -> Kernel {
-    Kernel::build("lanes", body).unwrap_or_else(|e| panic!("{e}"))
+    warpline_testkit::kernel::build("lanes", body)
 }
 
 /// Runs a kernel on one cluster with an input of 32 words and an output of 64.

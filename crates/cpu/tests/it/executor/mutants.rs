@@ -1,9 +1,10 @@
 //! A line with one act of synchronisation left out: is it noticed?
 
-use crate::executor::harness::{Setup, edit, strict};
+use crate::executor::harness::{edit, strict};
 use crate::executor::programs::{add_setup, product, specialized_add, sums};
 use std::cell::Cell;
 use warpline_ir::{Effects, Kernel, Op, Operand, RegId, Sync, Touch, Type};
+use warpline_testkit::launch::Setup;
 
 /// Is an op an act of synchronisation?
 fn synchronises(op: &Op) -> bool {

@@ -1,17 +1,18 @@
 //! Numbers and lanes, as authors write them: each function of one thread or one warp against Rust.
 
-use crate::executor::harness::Setup;
 use half::{bf16, f16};
 use warpline_cpu::{Options, Timing};
 use warpline_ir::build::*;
 use warpline_ir::*;
+use warpline_testkit::kernel::build;
+use warpline_testkit::launch::Setup;
 
 /// Runs `body` in one warp: for each lane its word of the input, and as many words out.
 fn warp<const N: usize>(
     input: [u32; 32],
     body: impl FnOnce(Reg<u32>) -> [Reg<u32>; N],
 ) -> [[u32; 32]; N] {
-    let kernel = Kernel::build("numbers", |k| {
+    let kernel = build("numbers", |k| {
         let (x, y) = (k.pointer::<u32>("x"), k.pointer::<u32>("y"));
         k.role("all").warps(1).body(|| {
             let lane = lane_id();
@@ -19,8 +20,7 @@ fn warp<const N: usize>(
                 y.store(lane + 32 * i as u32, word);
             }
         });
-    })
-    .unwrap();
+    });
     let setup = Setup::new().input("x", &input).output("y", 128 * N);
     let done = setup.run(&kernel, 1, &Options::timed(Timing::Late));
     done.unwrap_or_else(|e| panic!("{e}"));

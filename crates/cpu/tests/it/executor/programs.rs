@@ -1,17 +1,19 @@
 //! Whole programs: control flow, rings, products; the same result in every timing.
 
-use crate::executor::harness::{Setup, timings};
+use crate::executor::harness::timings;
 use half::bf16;
 use warpline_cpu::{Options, Timing};
 use warpline_ir::build::*;
 use warpline_ir::{Arg, DType, Kernel, MapMode, Swizzle, TensorMapDecl, TensorMapValue};
+use warpline_testkit::kernel::build;
+use warpline_testkit::launch::Setup;
 
 fn numbers(n: usize, k: usize) -> Vec<f32> {
     (0..n).map(|i| ((i * 7 + k * 13) % 101) as f32).collect()
 }
 
 fn grid_stride_add() -> Kernel {
-    Kernel::build("add", |k| {
+    build("add", |k| {
         let n = k.param::<u32>("n");
         let (a, b, c) = (
             k.pointer::<f32>("a"),
@@ -25,7 +27,6 @@ fn grid_stride_add() -> Kernel {
             });
         });
     })
-    .unwrap()
 }
 
 pub(crate) fn add_setup(n: usize) -> Setup {
@@ -58,7 +59,7 @@ fn a_grid_stride_loop_adds_every_element_once() {
 
 /// Loader → compute → storer, through two rings.
 pub(crate) fn specialized_add(stages: u32, tile: u32) -> Kernel {
-    Kernel::build("add", |k| {
+    build("add", |k| {
         let n = k.param::<u32>("n");
         let (a, b, c) = (
             k.pointer::<f32>("a"),
@@ -103,7 +104,6 @@ pub(crate) fn specialized_add(stages: u32, tile: u32) -> Kernel {
             });
         });
     })
-    .unwrap()
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn three_roles_and_two_rings_add_at_every_trip_count() {
 #[test]
 fn lanes_leave_a_loop_one_by_one() {
     // Collatz steps: every lane has its own count; the inner `if` parts the lanes too.
-    let kernel = Kernel::build("collatz", |k| {
+    let kernel = build("collatz", |k| {
         let out = k.pointer::<u32>("out");
         k.role("all").warps(2).body(|| {
             let x = Var::new(thread_id() + 1);
@@ -146,8 +146,7 @@ fn lanes_leave_a_loop_one_by_one() {
             );
             out.store(thread_id(), count.get());
         });
-    })
-    .unwrap();
+    });
     let collatz = |n: u32| {
         let (mut x, mut count) = (n, 0);
         while x > 1 {
@@ -166,7 +165,7 @@ fn lanes_leave_a_loop_one_by_one() {
 
 #[test]
 fn one_lane_of_each_warp_is_elected() {
-    let kernel = Kernel::build("elect", |k| {
+    let kernel = build("elect", |k| {
         let out = k.pointer::<u32>("out");
         k.role("all").warps(3).body(|| {
             let (warp, lane) = (warp_id(), lane_id());
@@ -174,8 +173,7 @@ fn one_lane_of_each_warp_is_elected() {
                 elect_lane(|| out.store(warp, lane));
             });
         });
-    })
-    .unwrap();
+    });
     let setup = Setup::new().output("out", 12);
     setup.run(&kernel, 1, &Options::default()).unwrap();
     assert_eq!(setup.values::<u32>(0), [5, 5, 5]);
@@ -184,7 +182,7 @@ fn one_lane_of_each_warp_is_elected() {
 #[test]
 fn named_barriers_hand_over_between_roles() {
     // `first` writes, arrives and goes on; `second` waits and reads.
-    let kernel = Kernel::build("hand-over", |k| {
+    let kernel = build("hand-over", |k| {
         let out = k.pointer::<u32>("out");
         let tile = k.tile::<u32>("t", 1, 32).declare();
         let (full, empty) = (k.named_barrier("full"), k.named_barrier("empty"));
@@ -202,8 +200,7 @@ fn named_barriers_hand_over_between_roles() {
                 out.store(i * 32 + lane_id(), tile.whole().load(0u32, lane_id()));
             });
         });
-    })
-    .unwrap();
+    });
     for options in timings() {
         let setup = Setup::new().output("out", 4 * 5 * 32);
         setup
@@ -225,7 +222,7 @@ fn bf16_map(rows: u32) -> TensorMapDecl {
 
 /// C[m, n] = A[m, k] · B[n, k]ᵀ, one tile of 64 × n per CTA.
 fn gemm(n: u32, stages: u32) -> Kernel {
-    Kernel::build("gemm", |k| {
+    build("gemm", |k| {
         let kk = k.param::<u32>("k");
         let (a, b) = (
             k.tensor_map("a", bf16_map(64)),
@@ -259,7 +256,6 @@ fn gemm(n: u32, stages: u32) -> Kernel {
             });
         });
     })
-    .unwrap()
 }
 
 const M: usize = 128;
@@ -323,7 +319,7 @@ fn the_same_seed_gives_the_same_run_on_one_thread_and_on_two() {
 
 #[test]
 fn counters_say_where_banks_and_sectors_are_wasted() {
-    let kernel = Kernel::build("counters", |k| {
+    let kernel = build("counters", |k| {
         let out = k.pointer::<u32>("out");
         let t = k.tile::<u32>("t", 32, 32).plain().declare();
         k.role("all").warps(1).body(|| {
@@ -332,8 +328,7 @@ fn counters_say_where_banks_and_sectors_are_wasted() {
             let column = t.whole().load(lane_id(), 0u32);
             out.store(lane_id() * 8, column);
         });
-    })
-    .unwrap();
+    });
     let setup = Setup::new().output("out", 32 * 32);
     let stats = setup.run(&kernel, 1, &Options::default()).unwrap();
     let site = |op: &str| stats.sites.iter().find(|s| s.op.starts_with(op)).unwrap();

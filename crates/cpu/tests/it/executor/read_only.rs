@@ -1,12 +1,13 @@
 //! Read-only loads (`ld.global.nc`) of what the kernel itself writes.
 
-use crate::executor::harness::{Setup, line, other_line, strict, timings};
+use crate::executor::harness::{line, other_line, strict, timings};
 use warpline_ir::build::*;
 use warpline_ir::ops::memory::LoadCache;
 use warpline_ir::{FaultKind, Kernel};
+use warpline_testkit::launch::Setup;
 
 fn build(body: impl FnOnce(Builder)) -> Kernel {
-    Kernel::build("read_only", body).unwrap_or_else(|e| panic!("{e}"))
+    warpline_testkit::kernel::build("read_only", body)
 }
 
 #[track_caller]

@@ -1,14 +1,16 @@
 //! Stores that combine: results, rounding, and any order of arrival.
 
-use crate::executor::harness::{Setup, timings};
+use crate::executor::harness::timings;
 use half::{bf16, f16};
 use warpline_ir::build::*;
 use warpline_ir::ops::bulk::Reduction;
 use warpline_ir::{Arg, DType, Element, Kernel, MapMode, Swizzle, TensorMapDecl, TensorMapValue};
+use warpline_testkit::kernel::build;
+use warpline_testkit::launch::Setup;
 
 /// Every CTA copies 64 elements of `x` to shared memory and combines them with `out`.
 fn bulk<T: Element>(how: Reduction) -> Kernel {
-    Kernel::build("reduce", |k| {
+    build("reduce", |k| {
         let (x, out) = (k.pointer::<T>("x"), k.pointer::<T>("out"));
         let t = k.tile::<T>("t", 1, 64).plain().declare();
         let full = k.barrier("full", 1).count(1);
@@ -24,7 +26,6 @@ fn bulk<T: Element>(how: Reduction) -> Kernel {
             });
         });
     })
-    .unwrap_or_else(|e| panic!("{e}"))
 }
 
 #[test]
@@ -97,7 +98,7 @@ fn boxes_of_several_ctas_are_added_inside_the_tensor() {
         swizzle: Swizzle::B128,
         mode: MapMode::Tiled,
     };
-    let k = Kernel::build("boxes", |k| {
+    let k = build("boxes", |k| {
         let map = k.tensor_map("out", decl.clone());
         let t = k.tile::<f32>("t", 4, 32).declare();
         k.role("all").body(|| {
@@ -113,8 +114,7 @@ fn boxes_of_several_ctas_are_added_inside_the_tensor() {
                 bulk_wait(0);
             });
         });
-    })
-    .unwrap_or_else(|e| panic!("{e}"));
+    });
     let want: Vec<f32> = (0..8 * 32)
         .map(|i| (i / 32 + 1).min(4) as f32 + 0.5)
         .collect();

@@ -1,19 +1,19 @@
 //! Strong accesses: what a release hands on, to whom, and what a relaxed access does not.
 
-use crate::executor::harness::{Setup, edit, strict, timings};
+use crate::executor::harness::{edit, strict, timings};
 use warpline_cpu::{Options, RunError};
 use warpline_ir::build::*;
 use warpline_ir::ops::atomic::AtomicOp;
 use warpline_ir::ops::memory::{L1, LoadCache, StoreCache};
 use warpline_ir::ops::policy::Evict;
 use warpline_ir::{At, FaultKind, Kernel, MemoryOrder, Op, Scope, Semantics};
+use warpline_testkit::launch::Setup;
 
 fn build(cluster: u32, body: impl FnOnce(Builder)) -> Kernel {
-    Kernel::build("strong", |k| {
+    warpline_testkit::kernel::build("strong", |k| {
         k.cluster(cluster, 1, 1);
         body(k);
     })
-    .unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// How a flag is raised and seen: orders, and whether fences stand around relaxed accesses.

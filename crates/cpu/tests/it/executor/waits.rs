@@ -1,12 +1,13 @@
 //! Waiting: deadlocks and how they read, polls, co-residency.
 
-use crate::executor::harness::{Setup, expect_fault, expect_pass, timings};
+use crate::executor::harness::{expect_fault, expect_pass, timings};
 use warpline_cpu::{Options, Timing, WaitOn};
 use warpline_ir::build::*;
 use warpline_ir::{FaultKind, Kernel};
+use warpline_testkit::launch::Setup;
 
 fn build(body: impl FnOnce(Builder)) -> Kernel {
-    Kernel::build("waits", body).unwrap_or_else(|e| panic!("{e}"))
+    warpline_testkit::kernel::build("waits", body)
 }
 
 #[test]

@@ -5,6 +5,7 @@ use crate::lines::harness::{Input, fill, noise, run, seeds, timings, to_floats};
 use half::bf16;
 use warpline_ir::build::*;
 use warpline_ir::{DType, FaultKind, Kernel, MapMode, Swizzle, TensorMapDecl};
+use warpline_testkit::kernel::build;
 
 /// Whole numbers from −8 to 8: sums of products are exact in any order.
 fn whole(len: usize, seed: u32) -> Vec<f32> {
@@ -330,7 +331,7 @@ fn a_slot_is_not_released_while_the_younger_accumulator_reads_it() {
 /// Products read one tile of a slot, lanes another: it goes back after both,
 /// with a proxy fence; in a cluster, to all CTAs that share it.
 fn read_both_ways(size: u32, stages: u32) -> Kernel {
-    Kernel::build("both_ways", |k| {
+    build("both_ways", |k| {
         k.cluster(size, 1, 1);
         let n = k.param::<u32>("n");
         let a = k.tensor_map("a", map(64 / size));
@@ -368,7 +369,6 @@ fn read_both_ways(size: u32, stages: u32) -> Kernel {
             write(&acc.finish(), square.offset(cta_id() * (64 * 64)));
         });
     })
-    .unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// Rows of 128 numbers.

@@ -3,6 +3,7 @@
 use crate::lines::harness::{Input, run_grid, run_words, seeds, timings, to_words};
 use warpline_ir::build::*;
 use warpline_ir::{Axis, DType, Kernel, MapMode, Swizzle, TensorMapDecl};
+use warpline_testkit::kernel::build;
 
 fn row_map() -> TensorMapDecl {
     TensorMapDecl {
@@ -257,7 +258,7 @@ fn tiles_multicast_along_an_axis() {
 
 /// Every CTA hands rows to the next one in a circle.
 fn circle(size: u32, stages: u32) -> Kernel {
-    Kernel::build("circle", |k| {
+    build("circle", |k| {
         k.cluster(size, 1, 1);
         let (n, out) = (k.param::<u32>("n"), k.pointer::<u32>("out"));
         let ring = k.ring("rows", stages, |s| s.vector::<u32>(64)).across();
@@ -283,7 +284,6 @@ fn circle(size: u32, stages: u32) -> Kernel {
             });
         });
     })
-    .unwrap_or_else(|e| panic!("{e}"))
 }
 
 #[test]

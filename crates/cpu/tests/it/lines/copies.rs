@@ -8,7 +8,7 @@ use warpline_ir::{FaultKind, Kernel};
 const ROW: u32 = 64;
 
 fn build(body: impl FnOnce(Builder)) -> Kernel {
-    Kernel::build("copies", body).unwrap_or_else(|e| panic!("{e}"))
+    warpline_testkit::kernel::build("copies", body)
 }
 
 /// How a producer hands a slot on.

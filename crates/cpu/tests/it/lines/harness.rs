@@ -1,11 +1,11 @@
 //! Runs a kernel on buffers of numbers.
 
 use half::{bf16, f16};
-use warpline_cpu::{Memory, Options, RunError, Timing};
+use warpline_cpu::{Options, RunError};
 use warpline_ir::build::*;
-use warpline_ir::{
-    Arg, DType, E4m3, E5m2, Element, Kernel, Launch, TensorMapDecl, TensorMapValue, Tf32,
-};
+use warpline_ir::{DType, E4m3, E5m2, Element, Kernel, TensorMapDecl, Tf32};
+use warpline_testkit::full::few_or;
+use warpline_testkit::launch::Setup;
 
 /// An argument of a test launch.
 #[derive(Clone)]
@@ -48,25 +48,19 @@ pub(crate) fn to_words(bytes: &[u8]) -> Vec<u32> {
 
 /// Eager, late, and random with some seeds.
 pub(crate) fn timings(seeds: u64) -> Vec<Options> {
-    let one = |timing, seed| Options {
-        timing,
-        seed,
+    let short = |options| Options {
         threads: 1,
         max_steps: Some(20_000_000),
-        ..Options::default()
+        ..options
     };
-    let mut all = vec![one(Timing::Eager, 0), one(Timing::Late, 0)];
-    all.extend((0..seeds).map(|s| one(Timing::Random, s)));
-    all
+    warpline_testkit::timings::timings(seeds)
+        .map(short)
+        .collect()
 }
 
-/// More seeds when everything is asked for.
+/// Ten times the seeds in a full test run.
 pub(crate) fn seeds(few: u64) -> u64 {
-    if std::env::var_os("WARPLINE_FULL").is_some() {
-        few * 10
-    } else {
-        few
-    }
+    few_or(few, 10 * few)
 }
 
 /// Runs a kernel; gives the bytes of its outputs. Unwritten bytes are an error.
@@ -86,46 +80,26 @@ pub(crate) fn run_grid(
     inputs: &[Input],
     options: &Options,
 ) -> Result<Vec<Vec<u8>>, Box<RunError>> {
-    let mut memory = Memory::new();
+    let mut setup = Setup::new();
     let mut outputs = Vec::new();
-    let args = inputs
-        .iter()
-        .zip(&kernel.params)
-        .map(|(input, p)| match input {
-            Input::U32(x) => Arg::scalar(*x),
-            Input::Data(bytes) => Arg::Pointer(memory.alloc_from(bytes, p.name.clone())),
-            Input::Output(len) => {
-                let at = memory.alloc(*len, p.name.clone());
-                outputs.push((at, *len));
-                Arg::Pointer(at)
-            }
-            Input::Zeros(len) => {
-                let at = memory.alloc_from(&vec![0; *len], p.name.clone());
-                outputs.push((at, *len));
-                Arg::Pointer(at)
-            }
-            Input::Map(decl, bytes, extents) => {
-                let at = memory.alloc_from(bytes, p.name.clone());
-                Arg::TensorMap(TensorMapValue::dense(decl.clone(), at, extents))
-            }
-            Input::MapOutput(decl, extents) => {
-                let len = extents.iter().product::<u64>() as usize * decl.dtype.bytes();
-                let at = memory.alloc(len, p.name.clone());
-                outputs.push((at, len));
-                Arg::TensorMap(TensorMapValue::dense(decl.clone(), at, extents))
-            }
-        })
-        .collect();
-    let launch = Launch { grid, args };
-    warpline_cpu::run(kernel, &launch, &memory, options)?;
-    Ok(outputs
-        .into_iter()
-        .map(|(at, len)| {
-            memory
-                .read(at, len)
-                .unwrap_or_else(|f| panic!("{}: {}", kernel.name, f.text))
-        })
-        .collect())
+    for (input, p) in inputs.iter().zip(&kernel.params) {
+        if matches!(
+            input,
+            Input::Output(_) | Input::Zeros(_) | Input::MapOutput(..)
+        ) {
+            outputs.push(setup.addresses.len());
+        }
+        setup = match input {
+            Input::U32(x) => setup.scalar(*x),
+            Input::Data(bytes) => setup.input(&p.name, bytes),
+            Input::Output(len) => setup.output(&p.name, *len),
+            Input::Zeros(len) => setup.input(&p.name, &vec![0u8; *len]),
+            Input::Map(decl, bytes, extents) => setup.map(&p.name, decl, bytes, extents),
+            Input::MapOutput(decl, extents) => setup.map_output(&p.name, decl, extents),
+        };
+    }
+    setup.run_grid(kernel, grid, options)?;
+    Ok(outputs.into_iter().map(|i| setup.values(i)).collect())
 }
 
 /// Runs a kernel that must be right; gives the words of its one output.

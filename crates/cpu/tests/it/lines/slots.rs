@@ -3,10 +3,11 @@
 use crate::lines::harness::{Input, run_words, seeds, timings, words};
 use warpline_ir::Kernel;
 use warpline_ir::build::*;
+use warpline_testkit::kernel::build;
 
 /// A loader copies `n + more` rows of 32 words through a ring; two warps read them.
 fn line(stages: u32, more: u32, read: impl Fn(Ring<Tile<u32>>, Reg<u32>, Global<u32>)) -> Kernel {
-    Kernel::build("line", |k| {
+    build("line", |k| {
         let n = k.param::<u32>("n");
         let [x, y] = ["x", "y"].map(|name| k.pointer::<u32>(name));
         let ring = k.ring("rows", stages, |s| s.vector::<u32>(32));
@@ -21,7 +22,6 @@ fn line(stages: u32, more: u32, read: impl Fn(Ring<Tile<u32>>, Reg<u32>, Global<
         });
         k.role("read").warps(2).body(|| read(ring, n, y));
     })
-    .unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// The word of this thread in row `t` of the output: 64 words a row.

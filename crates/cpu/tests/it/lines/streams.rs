@@ -5,6 +5,7 @@ use crate::lines::harness::{Input, run, timings, to_words};
 use warpline_cpu::Memory;
 use warpline_ir::build::*;
 use warpline_ir::{Arg, Kernel, Launch};
+use warpline_testkit::kernel::build;
 
 /// Every CTA notes what it has: how often a step is had and by whom, how often
 /// a tile is finished and by whom, and whom the finisher expects more from.
@@ -108,7 +109,7 @@ fn term(tile: u32, step: u32, row: u32, col: u32) -> u32 {
 
 /// Every tile is the sum of its steps; what other CTAs have of it comes as partial tiles.
 fn sums(warps: u32, m: u32, n: u32) -> Kernel {
-    Kernel::build("sums", |k| {
+    build("sums", |k| {
         let [tiles, count] = ["tiles", "steps"].map(|name| k.param::<u32>(name));
         let to = k.pointer::<f32>("sums");
         let partials = k.partial_tiles("partials", m, n);
@@ -140,7 +141,6 @@ fn sums(warps: u32, m: u32, n: u32) -> Kernel {
             });
         });
     })
-    .unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// Launched twice on the same memory: the flags are zero again after each.

@@ -6,7 +6,7 @@ use warpline_ir::build::*;
 use warpline_ir::{FaultKind, Kernel};
 
 fn build(body: impl FnOnce(Builder)) -> Kernel {
-    Kernel::build("wrong", body).unwrap_or_else(|e| panic!("{e}"))
+    warpline_testkit::kernel::build("wrong", body)
 }
 
 fn late() -> Options {

@@ -1,15 +1,11 @@
-//! What the tests of the checks share.
+//! Runs a kernel, and expects the findings of one check.
 
 use warpline_check::Checked;
 use warpline_cpu::{Memory, run};
 use warpline_ir::build::Builder;
 use warpline_ir::{Arg, Kernel, Launch};
 use warpline_lint::{Finding, Options, Verdict, lint_run};
-
-/// Builds a kernel.
-pub(crate) fn build(body: impl FnOnce(Builder)) -> Kernel {
-    Kernel::build("linted", body).unwrap_or_else(|e| panic!("{e}"))
-}
+use warpline_testkit::kernel::build;
 
 /// Runs a kernel of one pointer or none, and looks at it.
 pub(crate) fn linted_with(kernel: Kernel, options: &Options<'_>) -> Vec<Finding> {
@@ -23,13 +19,16 @@ pub(crate) fn linted_with(kernel: Kernel, options: &Options<'_>) -> Vec<Finding>
     // A lint looks at any kernel that runs; the proof is tested elsewhere.
     let kernel = Checked::unproved(kernel, "a test of lints");
     let stats = run(&kernel, &launch, &memory, &Default::default());
-    let stats = stats.unwrap_or_else(|e| panic!("{e}"));
-    lint_run(&kernel, &stats, options).unwrap_or_else(|e| panic!("{e}"))
+    let stats = stats.unwrap_or_else(|e| panic!("{}: {e}", kernel.name));
+    lint_run(&kernel, &stats, options).unwrap_or_else(|e| panic!("{}: {e}", kernel.name))
 }
 
 /// The findings of one check, without ptxas.
 pub(crate) fn linted(check: &str, body: impl FnOnce(Builder)) -> Vec<Finding> {
-    of(check, linted_with(build(body), &Options::default()))
+    of(
+        check,
+        linted_with(build("linted", body), &Options::default()),
+    )
 }
 
 /// The findings of one check.

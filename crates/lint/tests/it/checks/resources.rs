@@ -1,16 +1,17 @@
 //! Registers and spills, with ptxas and without.
 
-use crate::checks::kit::{build, linted, linted_with, of, passes, warns};
+use crate::checks::kit::{linted, linted_with, of, passes, warns};
 use warpline_ir::Kernel;
 use warpline_ir::build::*;
 use warpline_lint::checks::{REGISTERS, SPILLS};
 use warpline_lint::{Finding, Options, Verdict};
 use warpline_ptx::ptxas::Ptxas;
+use warpline_testkit::kernel::build;
 
 /// A role that holds `values` words at once, and the line it is declared at.
 fn holds(warps: u32, values: u32) -> (Kernel, u32) {
     let mut line = 0;
-    let kernel = build(|k| {
+    let kernel = build("linted", |k| {
         let x = k.pointer::<u32>("x");
         line = line!() + 1;
         k.role("all").warps(warps).body(|| {

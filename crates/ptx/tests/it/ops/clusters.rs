@@ -19,7 +19,7 @@ const DTYPES: [DType; 7] = [
 
 /// A place and a barrier of this CTA, and those of a peer.
 fn ends(s: &mut Sheet) -> [(Place, BarRef); 2] {
-    s.kernel.cluster = [2, 1, 1];
+    s.raw.0.cluster = [2, 1, 1];
     let tile = s.tile("x", 8, 64, Swizzle::None, 4);
     let full = s.barrier("full", 4);
     let stage = s.value(Type::U32);
@@ -72,9 +72,9 @@ pub(crate) fn reduce() -> Sheet {
     };
     let map = s.param("map", ParamKind::TensorMap(decl));
     let words = s.tile("words", 8, 32, Swizzle::None, 1);
-    let tile = &mut s.kernel.tiles[words.index()];
+    let tile = &mut s.raw.0.tiles[words.index()];
     (tile.dtype, tile.layout.element) = (DType::U32, 4);
-    s.kernel.shared_bytes += tile.layout.stage_bytes() / 2;
+    s.raw.0.shared_bytes += tile.layout.stage_bytes() / 2;
     let x = s.value(Type::I32).into();
     for op in Reduction::ALL {
         s.op(TensorStore {

@@ -15,7 +15,7 @@ const HINTS: [Option<CacheHint>; 4] = [
 
 pub(crate) fn mbarrier() -> Sheet {
     let mut s = Sheet::new("mbarrier");
-    s.kernel.cluster = [2, 1, 1];
+    s.raw.0.cluster = [2, 1, 1];
     let full = s.barrier("full", 4);
     let stage = s.value(Type::U32);
     let parity = s.value(Type::U32).into();
@@ -68,7 +68,7 @@ pub(crate) fn mbarrier() -> Sheet {
 
 pub(crate) fn bulk() -> Sheet {
     let mut s = Sheet::new("bulk");
-    s.kernel.cluster = [2, 1, 1];
+    s.raw.0.cluster = [2, 1, 1];
     let tile = s.tile("x", 8, 64, Swizzle::None, 4);
     let full = s.barrier("full", 4);
     let (stage, mask) = (s.value(Type::U32), s.value(Type::U32).into());
@@ -110,7 +110,7 @@ pub(crate) fn bulk() -> Sheet {
 
 pub(crate) fn tensor() -> Sheet {
     let mut s = Sheet::new("tensor");
-    s.kernel.cluster = [2, 1, 1];
+    s.raw.0.cluster = [2, 1, 1];
     let full = s.barrier("full", 2);
     let (stage, x) = (s.value(Type::U32), s.value(Type::I32));
     let full = bar(full, stage);

@@ -61,7 +61,7 @@ pub(crate) fn wgmma() -> Sheet {
     let at = s.tile("at", 64, 64, Swizzle::B64, 1);
     let bt = s.tile("bt", 64, 256, Swizzle::B128, 1);
     let h = s.tile("h", 64, 64, Swizzle::B32, 1);
-    s.kernel.tiles[h.index()].dtype = DType::F16;
+    s.raw.0.tiles[h.index()].dtype = DType::F16;
     let (stage, first) = (s.value(Type::U32), Operand::Imm(0));
     let scale = s.value(Type::Pred).into();
     let accumulators = |s: &mut Sheet, n: u32| s.regs(Type::F32, n as usize / 2);
@@ -234,7 +234,7 @@ fn tile_of(
     swizzle: Swizzle,
 ) -> TileId {
     let id = s.tile(name, rows, bytes / 2, swizzle, 1);
-    let tile = &mut s.kernel.tiles[id.index()];
+    let tile = &mut s.raw.0.tiles[id.index()];
     tile.dtype = ty.dtype();
     (tile.layout.element, tile.layout.cols) = (ty.bytes(), bytes / ty.bytes());
     id

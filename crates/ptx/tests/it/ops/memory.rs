@@ -13,7 +13,7 @@ const FETCHES: [Option<Fetch>; 4] = [None, Some(Fetch::B64), Some(Fetch::B128), 
 
 /// One place of each kind: global, shared, of a peer.
 fn places(s: &mut Sheet) -> [At; 3] {
-    s.kernel.cluster = [2, 1, 1];
+    s.raw.0.cluster = [2, 1, 1];
     let tile = s.tile("a", 64, 64, Swizzle::None, 4);
     let (stage, byte) = (s.value(Type::U32), s.value(Type::U32));
     let shared = place(tile, stage, byte);

@@ -44,7 +44,7 @@ const SHEETS: &[fn() -> Sheet] = &[
 
 fn ops(sheet: &Sheet) -> Vec<Op> {
     let mut all = vec![];
-    sheet.kernel.each_stmt(&mut |_, s| {
+    sheet.raw.0.each_stmt(&mut |_, s| {
         if let StmtKind::Op(op) = &s.kind {
             all.push(op.clone());
         }

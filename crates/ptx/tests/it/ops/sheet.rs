@@ -4,7 +4,10 @@ use warpline_check::Checked;
 use warpline_ir::ops::compare::{Cmp, Setp};
 use warpline_ir::ops::special::ReadParam;
 use warpline_ir::*;
-use warpline_ptx::{Ptx, print};
+use warpline_ptx::Ptx;
+use warpline_testkit::assemble::printed;
+use warpline_testkit::kernel::TARGET;
+use warpline_testkit::raw::RawKernel;
 
 /// Every type of a register.
 pub(crate) const TYPES: [Type; 17] = Type::ALL;
@@ -14,56 +17,23 @@ pub(crate) const ALL_LANES: Operand = Operand::Imm(0xffff_ffff);
 
 /// A kernel of one role of one warpgroup, and a value of every type.
 pub(crate) struct Sheet {
-    pub(crate) kernel: Kernel,
+    pub(crate) raw: RawKernel,
     values: Vec<(Type, RegId)>,
 }
 
 impl Sheet {
     pub(crate) fn new(group: &str) -> Self {
-        let mut locs = Locs::default();
-        let loc = locs.intern(vec![Frame {
-            file: "src/sheet.rs",
-            line: 1,
-            column: 1,
-        }]);
-        let role = Role {
-            name: "all".to_owned(),
-            first_warp: 0,
-            warps: 4,
-            registers: None,
-            body: Block::default(),
-            loc,
-        };
-        let kernel = Kernel {
-            name: group.to_owned(),
-            params: vec![],
-            tiles: vec![],
-            barriers: vec![],
-            named: vec![],
-            roles: vec![role],
-            prologue: Block::default(),
-            epilogue: Block::default(),
-            regs: vec![],
-            cluster: [1, 1, 1],
-            shared_bytes: 0,
-            limits: Vec::new(),
-            co_resident: false,
-            locs,
-        };
+        let mut raw = RawKernel::one();
+        raw.0.name = group.to_owned();
         Self {
-            kernel,
+            raw,
             values: vec![],
         }
     }
 
     /// A fresh register.
     pub(crate) fn reg(&mut self, ty: Type) -> RegId {
-        self.kernel.regs.push(RegInfo {
-            ty,
-            role: None,
-            loc: Loc(0),
-        });
-        RegId(self.kernel.regs.len() as u32 - 1)
+        self.raw.reg(ty)
     }
 
     /// Fresh registers.
@@ -86,7 +56,7 @@ impl Sheet {
             ReadParam { dst, param, ty }.into()
         };
         let stmt = stmt(StmtKind::Op(op));
-        self.kernel.prologue.0.push(stmt);
+        self.raw.0.prologue.0.push(stmt);
         self.values.push((ty, dst));
         dst
     }
@@ -97,8 +67,7 @@ impl Sheet {
     }
 
     pub(crate) fn param(&mut self, name: &str, kind: ParamKind) -> ParamId {
-        self.kernel.params.push(Param::new(name, kind, Loc(0)));
-        ParamId(self.kernel.params.len() as u32 - 1)
+        self.raw.param(1, name, kind)
     }
 
     /// The address of global memory.
@@ -124,45 +93,23 @@ impl Sheet {
             cols,
             swizzle,
         };
-        let offset = self.kernel.shared_bytes.next_multiple_of(swizzle.align());
-        self.kernel.tiles.push(Tile {
-            name: name.to_owned(),
-            dtype: DType::Bf16,
-            layout,
-            stages,
-            offset,
-            alias: None,
-            loc: Loc(0),
-        });
-        self.kernel.shared_bytes = offset + stages * layout.stage_bytes();
-        TileId(self.kernel.tiles.len() as u32 - 1)
+        self.raw.tile(1, name, layout, stages)
     }
 
     /// mbarriers.
     pub(crate) fn barrier(&mut self, name: &str, len: u32) -> BarId {
-        let offset = self.kernel.shared_bytes.next_multiple_of(8);
-        self.kernel.barriers.push(Barrier {
-            name: name.to_owned(),
-            len,
-            offset,
-            loc: Loc(0),
-        });
-        self.kernel.shared_bytes = offset + 8 * len;
-        BarId(self.kernel.barriers.len() as u32 - 1)
+        self.raw.barrier(1, name, len)
     }
 
     /// Adds an op.
     pub(crate) fn op(&mut self, op: impl Into<Op>) {
-        self.kernel.roles[0]
-            .body
-            .0
-            .push(stmt(StmtKind::Op(op.into())));
+        self.raw.push(1, op);
     }
 
     /// Adds an op if there is such a form.
     pub(crate) fn form(&mut self, op: impl Into<Op>) {
         let op = op.into();
-        if op.legal(&Target::SM_90A).is_ok() {
+        if op.legal(&TARGET).is_ok() {
             self.op(op);
         }
     }
@@ -170,16 +117,13 @@ impl Sheet {
     /// The text of the sheet, which says what the sheet says.
     #[track_caller]
     pub(crate) fn print(self) -> Ptx {
-        let target = &Target::SM_90A;
-        self.kernel.each_stmt(&mut |_, s| {
+        self.raw.0.each_stmt(&mut |_, s| {
             if let StmtKind::Op(op) = &s.kind {
-                op.legal(target).unwrap_or_else(|e| panic!("{e}"));
+                op.legal(&TARGET).unwrap_or_else(|e| panic!("{e}"));
             }
         });
-        let sheet = Checked::unproved(self.kernel, "every form of some ops, and no program");
-        let ptx = print(&sheet, target).unwrap();
-        warpline_translation::verify(&sheet, &ptx.text).unwrap_or_else(|e| panic!("{e}"));
-        ptx
+        let sheet = Checked::unproved(self.raw.0, "every form of some ops, and no program");
+        printed(&sheet).unwrap_or_else(|e| panic!("{e}"))
     }
 }
 

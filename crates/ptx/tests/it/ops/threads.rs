@@ -94,7 +94,7 @@ pub(crate) fn warp() -> Sheet {
 
 pub(crate) fn special() -> Sheet {
     let mut s = Sheet::new("special");
-    s.kernel.cluster = [2, 1, 1];
+    s.raw.0.cluster = [2, 1, 1];
     let which = [
         Special::Tid,
         Special::LaneId,
@@ -135,9 +135,9 @@ pub(crate) fn special() -> Sheet {
 
 pub(crate) fn control() -> Sheet {
     let mut s = Sheet::new("control");
-    let mut second = s.kernel.roles[0].clone();
+    let mut second = s.raw.0.roles[0].clone();
     (second.name, second.first_warp) = ("math".to_owned(), 4);
-    s.kernel.named.push(NamedBarrier {
+    s.raw.0.named.push(NamedBarrier {
         name: "ready".to_owned(),
         id: 1,
         loc: Loc(0),
@@ -153,13 +153,13 @@ pub(crate) fn control() -> Sheet {
         CtaSync.into(),
     ];
     second.body.0.extend(ops.map(|op| stmt(StmtKind::Op(op))));
-    s.kernel.roles.push(second);
+    s.raw.0.roles.push(second);
     s.op(SetMaxRegs {
         count: 64,
         grow: false,
     });
     s.op(NamedArrive { bar, threads });
-    s.kernel.named.push(NamedBarrier {
+    s.raw.0.named.push(NamedBarrier {
         name: "agreed".to_owned(),
         id: 2,
         loc: Loc(0),
@@ -191,7 +191,7 @@ pub(crate) fn control() -> Sheet {
 
 pub(crate) fn cluster() -> Sheet {
     let mut s = Sheet::new("cluster");
-    s.kernel.cluster = [2, 2, 1];
+    s.raw.0.cluster = [2, 2, 1];
     for release in [false, true] {
         s.op(ClusterArrive { release });
         s.op(ClusterWait);

@@ -1,16 +1,12 @@
 //! Flags of a family, drawn.
 
-use std::num::NonZeroUsize;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
 use warpline::Timing;
 use warpline::estimate::simulation_seconds;
 use warpline::kernels::numbers::Random;
 use warpline::kernels::{AnyFamily, AnyWork, FamilyError, Place, registry};
-use warpline_ir::Target;
-
-pub(crate) const TARGET: Target = Target::SM_90A;
+use warpline_testkit::cores::for_each;
+use warpline_testkit::full::few_or;
+use warpline_testkit::kernel::TARGET;
 
 /// Extents: small and odd ones, and around powers of two.
 const EXTENTS: [u64; 30] = [
@@ -222,33 +218,16 @@ pub(crate) fn each(
     many: u64,
     holds: impl Fn(&dyn AnyFamily, &mut Draw) -> Result<(), String> + Sync,
 ) {
-    let full = std::env::var_os("WARPLINE_FULL").is_some();
-    let draws = variable("WARPLINE_DRAWS").unwrap_or(if full { many } else { few });
+    let draws = variable("WARPLINE_DRAWS").unwrap_or(few_or(few, many));
     let seed = variable("WARPLINE_SEED").unwrap_or(1);
     let one = std::env::var("WARPLINE_FAMILY").ok();
     let families: Vec<_> = (registry().into_iter())
         .filter(|f| one.as_deref().is_none_or(|name| f.name() == name))
         .collect();
-    let (next, wrong) = (AtomicU64::new(0), Mutex::new(Vec::new()));
-    let work = || {
-        loop {
-            let i = next.fetch_add(1, Ordering::Relaxed);
-            if i >= draws * families.len() as u64 {
-                return;
-            }
-            let family = families[(i % families.len() as u64) as usize];
-            let mut draw = Draw::new(seed.wrapping_mul(1 << 32) + i);
-            if let Err(e) = holds(family, &mut draw) {
-                wrong.lock().unwrap().push(format!("{} {e}", family.name()));
-            }
-        }
-    };
-    let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    thread::scope(|scope| {
-        (0..threads).for_each(|_| {
-            scope.spawn(work);
-        });
+    let count = draws * families.len() as u64;
+    for_each(0..count, |i| {
+        let family = families[(i % families.len() as u64) as usize];
+        let mut draw = Draw::new(seed.wrapping_mul(1 << 32) + i);
+        holds(family, &mut draw).map_err(|e| format!("{} {e}", family.name()))
     });
-    let wrong = wrong.into_inner().unwrap();
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

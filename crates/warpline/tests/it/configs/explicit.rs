@@ -1,9 +1,10 @@
 //! Drawn configs: proved and right, or rejected by a sentence before a kernel is built.
 
-use crate::configs::draw::{Size, TARGET, each, parse, problem};
+use crate::configs::draw::{Size, each, parse, problem};
 use std::sync::atomic::{AtomicU64, Ordering};
 use warpline::kernels::FamilyError;
 use warpline::{Device, RunOptions, Timing, prepare_exactly, run};
+use warpline_testkit::kernel::TARGET;
 
 #[test]
 fn every_config_is_proved_and_right_or_rejected_by_a_sentence() {

@@ -10,8 +10,7 @@ use warpline::{Device, Error, RunOptions, prepare, prepare_exactly, run, tune};
 use warpline_check::examine;
 use warpline_ir::build::*;
 use warpline_ir::{BuildErrors, DType, Kernel, Target};
-
-const TARGET: Target = Target::SM_90A;
+use warpline_testkit::kernel::TARGET;
 
 /// A family that selects a schedule which the checker does not decide.
 #[derive(Debug)]

@@ -1,8 +1,9 @@
 //! The selected config and the baseline of drawn problems.
 
-use crate::configs::draw::{Size, TARGET, each, parse, problem};
+use crate::configs::draw::{Size, each, parse, problem};
 use warpline::kernels::AnyWork;
 use warpline::{Device, RunOptions, Timing, prepare_exactly, run};
+use warpline_testkit::kernel::TARGET;
 
 /// Is every kernel of the work proved?
 fn proved(work: &dyn AnyWork) -> Result<(), String> {

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
+use warpline_testkit::stand_in;
 
 const LOG: &str = "WARPLINE_STUB_LOG";
 
@@ -58,16 +59,7 @@ pub(crate) fn cubins() -> PathBuf {
 fn library() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../cuda/tests/stub/driver.c");
-        let built = Command::new("cc")
-            .args(["-shared", "-fPIC", "-O1", "-pthread", "-o"])
-            .arg(folder.join("libcuda.so.1"))
-            .arg(source)
-            .status()
-            .expect("these tests need a C compiler named cc");
-        assert!(built.success());
-        folder
+        let own = std::process::id().to_string();
+        stand_in::folder(Path::new(env!("CARGO_TARGET_TMPDIR")).join(own))
     })
 }

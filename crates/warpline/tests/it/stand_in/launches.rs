@@ -7,6 +7,7 @@ use warpline::kernels::{Bound, Plan, Step};
 use warpline::{Device, Error, Prepared};
 use warpline_ir::build::wait_prerequisites;
 use warpline_ir::{Kernel, Target};
+use warpline_testkit::kernel::build;
 
 fn opened() -> (Device, Stream) {
     let device = Device::cuda(0).unwrap();
@@ -32,11 +33,10 @@ fn chain(steps: Vec<Step>, target: &Target) -> Result<Prepared, Error> {
 }
 
 fn kernel(cluster: u32) -> Kernel {
-    Kernel::build("scale", |k| {
+    build("scale", |k| {
         k.cluster(cluster, 1, 1);
         k.role("all").warps(1).body(wait_prerequisites);
     })
-    .unwrap()
 }
 
 #[test]

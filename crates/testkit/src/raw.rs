@@ -1,16 +1,17 @@
-//! Small kernels, written by hand so that each can break one rule.
+//! Kernels written statement by statement, which may break any rule.
 //!
-//! The file of every statement is `kernel.rs`; its line is what the test says.
+//! The file of every statement is `kernel.rs`; the test states its line.
 
+use crate::kernel::TARGET;
 use warpline_check::{Refusal, examine, protocol};
 use warpline_ir::*;
 
-/// A kernel under construction.
-pub(crate) struct Kit(pub(crate) Kernel);
+/// A kernel under construction, without the builder and its checks.
+pub struct RawKernel(pub Kernel);
 
-impl Kit {
-    /// Roles by name and warps, declared at lines 1, 2, …
-    pub(crate) fn new(roles: &[(&str, u32)]) -> Self {
+impl RawKernel {
+    /// Creates a kernel named `kit` with roles by name and warps, declared at lines 1, 2, …
+    pub fn new(roles: &[(&str, u32)]) -> Self {
         let mut locs = Locs::default();
         let mut first_warp = 0;
         let roles = roles.iter().enumerate().map(|(i, &(name, warps))| {
@@ -44,17 +45,18 @@ impl Kit {
         })
     }
 
-    /// One role of one warpgroup.
-    pub(crate) fn one() -> Self {
+    /// Creates a kernel of one role `all` of one warpgroup.
+    pub fn one() -> Self {
         Self::new(&[("all", 4)])
     }
 
-    pub(crate) fn loc(&mut self, line: u32) -> Loc {
+    /// Returns the location of a line.
+    pub fn loc(&mut self, line: u32) -> Loc {
         self.0.locs.intern(vec![frame(line)])
     }
 
-    /// A register that every role may use.
-    pub(crate) fn reg(&mut self, ty: Type) -> RegId {
+    /// Declares a register that every role may use.
+    pub fn reg(&mut self, ty: Type) -> RegId {
         self.0.regs.push(RegInfo {
             ty,
             role: None,
@@ -63,8 +65,8 @@ impl Kit {
         RegId(self.0.regs.len() as u32 - 1)
     }
 
-    /// A register written at the start of the kernel.
-    pub(crate) fn value(&mut self, ty: Type) -> RegId {
+    /// Declares a register that the prologue writes.
+    pub fn value(&mut self, ty: Type) -> RegId {
         let r = self.reg(ty);
         let mov = ops::arith::Mov {
             ty,
@@ -76,8 +78,8 @@ impl Kit {
         r
     }
 
-    /// A register that holds the lane's number.
-    pub(crate) fn lane(&mut self) -> RegId {
+    /// Declares a register that holds the lane ID.
+    pub fn lane(&mut self) -> RegId {
         let dst = self.reg(Type::U32);
         let which = Special::LaneId;
         let stmt = self.op(1, ops::special::ReadSpecial { dst, which });
@@ -85,8 +87,8 @@ impl Kit {
         dst
     }
 
-    /// A predicate that differs from lane to lane.
-    pub(crate) fn lane_pred(&mut self) -> RegId {
+    /// Declares a predicate that differs from lane to lane.
+    pub fn lane_pred(&mut self) -> RegId {
         let lane = self.lane();
         let dst = self.reg(Type::Pred);
         let setp = ops::compare::Setp {
@@ -101,14 +103,8 @@ impl Kit {
         dst
     }
 
-    /// A tile behind all others.
-    pub(crate) fn tile(
-        &mut self,
-        line: u32,
-        name: &str,
-        layout: TileLayout,
-        stages: u32,
-    ) -> TileId {
+    /// Declares a tile behind all others.
+    pub fn tile(&mut self, line: u32, name: &str, layout: TileLayout, stages: u32) -> TileId {
         let loc = self.loc(line);
         let offset = self.0.shared_bytes.next_multiple_of(layout.swizzle.align());
         self.0.tiles.push(Tile {
@@ -128,8 +124,8 @@ impl Kit {
         TileId(self.0.tiles.len() as u32 - 1)
     }
 
-    /// mbarriers behind all else.
-    pub(crate) fn barrier(&mut self, line: u32, name: &str, len: u32) -> BarId {
+    /// Declares an array of mbarriers behind all else.
+    pub fn barrier(&mut self, line: u32, name: &str, len: u32) -> BarId {
         let loc = self.loc(line);
         let offset = self.0.shared_bytes.next_multiple_of(8);
         self.0.barriers.push(Barrier {
@@ -142,7 +138,8 @@ impl Kit {
         BarId(self.0.barriers.len() as u32 - 1)
     }
 
-    pub(crate) fn named(&mut self, line: u32, name: &str, id: u32) -> NamedId {
+    /// Declares a named barrier.
+    pub fn named(&mut self, line: u32, name: &str, id: u32) -> NamedId {
         let loc = self.loc(line);
         self.0.named.push(NamedBarrier {
             name: name.to_owned(),
@@ -152,50 +149,53 @@ impl Kit {
         NamedId(self.0.named.len() as u32 - 1)
     }
 
-    pub(crate) fn param(&mut self, line: u32, name: &str, kind: ParamKind) -> ParamId {
+    /// Declares a parameter.
+    pub fn param(&mut self, line: u32, name: &str, kind: ParamKind) -> ParamId {
         let loc = self.loc(line);
         self.0.params.push(Param::new(name, kind, loc));
         ParamId(self.0.params.len() as u32 - 1)
     }
 
-    pub(crate) fn stmt(&mut self, line: u32, kind: StmtKind) -> Stmt {
+    /// Creates a statement at a line.
+    pub fn stmt(&mut self, line: u32, kind: StmtKind) -> Stmt {
         let loc = self.loc(line);
         Stmt { kind, loc }
     }
 
-    pub(crate) fn op(&mut self, line: u32, op: impl Into<Op>) -> Stmt {
+    /// Creates an op at a line.
+    pub fn op(&mut self, line: u32, op: impl Into<Op>) -> Stmt {
         self.stmt(line, StmtKind::Op(op.into()))
     }
 
     /// Adds a statement to a role.
-    pub(crate) fn run(&mut self, role: usize, stmt: Stmt) {
+    pub fn run(&mut self, role: usize, stmt: Stmt) {
         self.0.roles[role].body.0.push(stmt);
     }
 
     /// Adds an op to the first role.
-    pub(crate) fn push(&mut self, line: u32, op: impl Into<Op>) {
+    pub fn push(&mut self, line: u32, op: impl Into<Op>) {
         let stmt = self.op(line, op);
         self.run(0, stmt);
     }
 
-    /// What one reading shows: all refusals but those of the protocol, which these kernels have
-    /// little of.
-    pub(crate) fn refusals(self) -> Vec<Refusal> {
-        let mut all = examine(&self.0, &Target::SM_90A).refusals;
+    /// Returns all refusals but those of the protocol, of which these kernels have little.
+    pub fn refusals(self) -> Vec<Refusal> {
+        let mut all = examine(&self.0, &TARGET).refusals;
         all.retain(|r| !protocol::rules::RULES.contains(&r.rule));
         all
     }
 
-    /// Expects the checker to let it pass.
+    /// Expects no refusal.
     #[track_caller]
-    pub(crate) fn passes(self) {
+    pub fn passes(self) {
+        let name = self.0.name.clone();
         let found: Vec<_> = self.refusals().iter().map(Refusal::to_string).collect();
-        assert!(found.is_empty(), "{found:#?}");
+        assert!(found.is_empty(), "{name}: {found:#?}");
     }
 
-    /// Expects one refusal, by this rule, at this line; gives its sentence.
+    /// Expects one refusal, by this rule, at this line; returns its sentence.
     #[track_caller]
-    pub(crate) fn refused(self, code: &str, line: u32) -> String {
+    pub fn refused(self, code: &str, line: u32) -> String {
         let all = self.refusals();
         let seen: Vec<_> = all
             .iter()
@@ -214,8 +214,8 @@ fn frame(line: u32) -> Frame {
     }
 }
 
-/// bf16 rows of 128 bytes, swizzled.
-pub(crate) const fn swizzled(rows: u32) -> TileLayout {
+/// Returns the layout of swizzled bf16 rows of 128 bytes.
+pub const fn swizzled(rows: u32) -> TileLayout {
     TileLayout {
         element: 2,
         rows,
@@ -224,8 +224,8 @@ pub(crate) const fn swizzled(rows: u32) -> TileLayout {
     }
 }
 
-/// Plain f32 rows.
-pub(crate) const fn plain(rows: u32, cols: u32) -> TileLayout {
+/// Returns the layout of plain f32 rows.
+pub const fn plain(rows: u32, cols: u32) -> TileLayout {
     TileLayout {
         element: 4,
         rows,
@@ -234,8 +234,8 @@ pub(crate) const fn plain(rows: u32, cols: u32) -> TileLayout {
     }
 }
 
-/// A view of the first stage.
-pub(crate) fn view(tile: TileId, rows: u32, cols: u32) -> View {
+/// Returns a view of the first stage of a tile.
+pub fn view(tile: TileId, rows: u32, cols: u32) -> View {
     View {
         tile,
         stage: Operand::Imm(0),
@@ -247,8 +247,8 @@ pub(crate) fn view(tile: TileId, rows: u32, cols: u32) -> View {
     }
 }
 
-/// One mbarrier of an array, by a constant.
-pub(crate) fn bar(bar: BarId, index: u64) -> BarRef {
+/// Returns one mbarrier of an array, by a constant.
+pub fn bar(bar: BarId, index: u64) -> BarRef {
     BarRef {
         bar,
         index: Operand::Imm(index),
