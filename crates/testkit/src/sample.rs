@@ -22,21 +22,35 @@ pub fn pairs(problem: &Value, config: &Value) -> BTreeSet<Pair> {
 }
 
 /// Returns all items in a full test run, else a [`cover`].
-pub fn sample<T>(items: Vec<T>, pairs: impl Fn(&T) -> BTreeSet<Pair>) -> Vec<T> {
-    if full() { items } else { cover(items, pairs) }
+pub fn sample<T>(
+    items: Vec<T>,
+    pairs: impl Fn(&T) -> BTreeSet<Pair>,
+    seconds: impl Fn(&T) -> f64,
+) -> Vec<T> {
+    match full() {
+        true => items,
+        false => cover(items, pairs, seconds),
+    }
 }
 
-/// Returns a small subset of the items with every pair that occurs, in the order of the items.
+/// Returns a cheap subset of the items with every pair that occurs, in the order of the items.
 ///
-/// Greedy: the item with most uncovered pairs comes next, the first of equals.
-pub fn cover<T>(items: Vec<T>, pairs: impl Fn(&T) -> BTreeSet<Pair>) -> Vec<T> {
+/// Greedy: the item with the most uncovered pairs per second comes next, the first of equals.
+pub fn cover<T>(
+    items: Vec<T>,
+    pairs: impl Fn(&T) -> BTreeSet<Pair>,
+    seconds: impl Fn(&T) -> f64,
+) -> Vec<T> {
+    let seconds: Vec<f64> = items.iter().map(seconds).collect();
     let of: Vec<BTreeSet<Pair>> = items.iter().map(pairs).collect();
     let mut open: BTreeSet<&Pair> = of.iter().flatten().collect();
     let mut taken = vec![false; items.len()];
     while !open.is_empty() {
-        let gain = |i: usize| of[i].iter().filter(|p| open.contains(p)).count();
-        // `max_by_key` returns the last of equals.
-        let Some(best) = (0..items.len()).rev().max_by_key(|&i| gain(i)) else {
+        let gain = |i: usize| of[i].iter().filter(|p| open.contains(p)).count() as f64;
+        let gains: Vec<f64> = (0..items.len()).map(|i| gain(i) / seconds[i]).collect();
+        // `max_by` returns the last of equals.
+        let by_gain = |&i: &usize, &j: &usize| gains[i].total_cmp(&gains[j]);
+        let Some(best) = (0..items.len()).rev().max_by(by_gain) else {
             break;
         };
         taken[best] = true;
@@ -115,7 +129,7 @@ mod tests {
     fn every_pair_of_the_table_is_in_the_cover() {
         let table = table();
         let all: BTreeSet<Pair> = table.iter().flat_map(of).collect();
-        let some = cover(table.clone(), of);
+        let some = cover(table.clone(), of, |_| 1.0);
         assert_eq!(some.iter().flat_map(of).collect::<BTreeSet<_>>(), all);
         assert!(all.contains(&("\"ring\"".into(), "problem.dtype = e4m3".into())));
         assert!(all.contains(&("\"plain\"".into(), "problem.bias is absent".into())));
@@ -126,14 +140,22 @@ mod tests {
     #[test]
     fn a_cover_is_the_same_each_time_and_in_order() {
         let table = table();
-        let some = cover(table.clone(), of);
-        assert_eq!(some, cover(table.clone(), of));
+        let some = cover(table.clone(), of, |_| 1.0);
+        assert_eq!(some, cover(table.clone(), of, |_| 1.0));
         let mut rest = table.iter();
         assert!(some.iter().all(|item| rest.any(|other| other == item)));
     }
 
     #[test]
+    fn the_cheaper_of_equal_items_is_taken() {
+        let item = |n: u32| (json!({"n": n}), json!({"form": "plain"}));
+        let seconds = |(problem, _): &(Value, Value)| problem["n"].as_f64().unwrap_or(1.0);
+        let some = cover(vec![item(800), item(8), item(16)], of, seconds);
+        assert_eq!(some, [item(8)]);
+    }
+
+    #[test]
     fn nothing_is_covered_by_nothing() {
-        assert_eq!(cover(Vec::<(Value, Value)>::new(), of), []);
+        assert_eq!(cover(Vec::<(Value, Value)>::new(), of, |_| 1.0), []);
     }
 }
