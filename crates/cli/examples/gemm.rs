@@ -9,16 +9,15 @@
 //! warpgroup that multiplies, a ring between them, and an epilogue through
 //! shared memory. A teaching kernel: the fast ones are in the library.
 
-use clap::Args;
 use half::bf16;
-use serde::{Deserialize, Serialize};
 use std::process::ExitCode;
-use warpline_ir::build::*;
-use warpline_ir::{BuildErrors, DType, Kernel, Target, TensorMapDecl, Type};
-use warpline_kernels::numbers::{Random, half_ulp};
-use warpline_kernels::{
-    Buffer, Case, Cost, Family, FamilyError, HostTensor, Place, Plan, PlanArg, Step, TensorSpec,
+use warpline_family::numbers::{Random, half_ulp};
+use warpline_family::{
+    Buffer, Case, Cost, Family, FamilyError, HostTensor, Place, Plan, Step, TensorArg, TensorSpec,
 };
+use warpline_family::{config, fields};
+use warpline_ir::build::*;
+use warpline_ir::{BuildErrors, DType, Kernel, Target, TensorMapDecl};
 
 fn main() -> ExitCode {
     warpline_cli::main(&[&Gemm])
@@ -26,37 +25,30 @@ fn main() -> ExitCode {
 
 struct Gemm;
 
-/// What is asked.
-#[derive(Clone, Debug, Args, Serialize)]
-struct Problem {
-    /// Rows of A and C
-    #[arg(long)]
-    m: u32,
-    /// Rows of B, columns of C
-    #[arg(long)]
-    n: u32,
-    /// Columns of A and B
-    #[arg(long)]
-    k: u32,
+fields! {
+    /// What is asked.
+    struct Problem {
+        /// Rows of A and C
+        m: u32,
+        /// Rows of B, columns of C
+        n: u32,
+        /// Columns of A and B
+        k: u32,
+    }
 }
 
-/// What the caller fixes of the config.
-#[derive(Clone, Debug, Default, Args, Serialize)]
-struct Choice {
-    /// Columns of a tile, 64 or 128
-    #[arg(long)]
-    bn: Option<u32>,
-    /// Stages of the ring
-    #[arg(long)]
-    stages: Option<u32>,
-}
-
-/// A complete config.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Config {
-    bn: u32,
-    stages: u32,
-    ctas: u32,
+config! {
+    /// A complete config.
+    struct Config {
+        /// Columns of a tile, 64 or 128
+        bn: u32,
+        /// Stages of the ring
+        stages: u32,
+        /// CTAs of the grid
+        ctas: u32,
+    }
+    /// What the caller fixes of the config.
+    struct Choice;
 }
 
 const BM: u32 = 128;
@@ -170,7 +162,7 @@ impl Family for Gemm {
         Ok(Config {
             bn,
             stages,
-            ctas: tiles.min(target.sms),
+            ctas: choice.ctas.unwrap_or(tiles.min(target.sms)),
         })
     }
 
@@ -179,6 +171,7 @@ impl Family for Gemm {
         let choices = all.map(|(bn, stages)| Choice {
             bn: Some(bn),
             stages: Some(stages),
+            ctas: None,
         });
         choices
             .iter()
@@ -187,29 +180,15 @@ impl Family for Gemm {
     }
 
     fn plan(p: &Problem, c: &Config, _: &Target) -> Result<Plan, FamilyError> {
-        let number = |x: u32| PlanArg::Scalar(Type::U32, u64::from(x));
-        let tensor = |buffer, rows: u32, cols: u32, boxed| PlanArg::TensorMap {
-            decl: map(boxed),
-            buffer,
-            offset: 0,
-            extents: vec![cols.into(), rows.into()],
-            strides: vec![u64::from(cols) * 2],
-        };
-        Ok(Plan {
-            steps: vec![Step::new(
-                gemm(c)?,
-                [c.ctas, 1, 1],
-                vec![
-                    number(p.m),
-                    number(p.n),
-                    number(p.k),
-                    tensor(Buffer::Input(0), p.m, p.k, BM),
-                    tensor(Buffer::Input(1), p.n, p.k, c.bn),
-                    tensor(Buffer::Output(0), p.m, p.n, BM),
-                ],
-            )],
-            workspace: 0,
-        })
+        let dense = |buffer: Buffer, rows, cols| TensorArg::dense(buffer, &[cols, rows]);
+        let step = Step::new(gemm(c)?, [c.ctas, 1, 1])
+            .scalar("m", p.m)
+            .scalar("n", p.n)
+            .scalar("k", p.k)
+            .tensor("a", dense(Buffer::Input(0), p.m, p.k))
+            .tensor("b", dense(Buffer::Input(1), p.n, p.k))
+            .tensor("c", dense(Buffer::Output(0), p.m, p.n));
+        Plan::new(vec![step], 0)
     }
 
     fn cost(p: &Problem) -> Cost {

@@ -1,6 +1,7 @@
 //! Failures: one sentence each, with a stable code and an exit code.
 
 use crate::args;
+use crate::args::fields::Expected;
 use crate::words;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::error::Error as _;
@@ -205,6 +206,10 @@ fn bad_value(seen: &Seen<'_>) -> Failure {
     let Some(cause) = seen.0.source() else {
         return Failure::input("bad-value", format!("{option} does not take {value:?}"));
     };
+    if let Some(expected) = cause.downcast_ref::<Expected>() {
+        let text = format!("{option} is {expected}, not {value}");
+        return Failure::input("bad-value", text);
+    }
     let said = cause.to_string();
     let range = said
         .split_once(" is not in ")

@@ -253,9 +253,7 @@ impl<F: Family> AnyWork for Work<F> {
             FamilyError::Config(text)
         };
         let mut stored = F::Choice::default();
-        stored
-            .set_json(config)
-            .map_err(|e| reject(e.to_string()))?;
+        stored.set_json(config).map_err(|e| reject(e.to_string()))?;
         let fitted = F::fit(&self.problem, &self.choice, &stored, target)?;
         let json = config_json::<F>(&fitted);
         let mut names = json.as_object().into_iter().flatten();
@@ -367,4 +365,18 @@ fn works<F: Family>(
         Ok(Box::new(work) as Box<dyn AnyWork>)
     };
     cases.into_iter().map(work).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_fixed_and_unknown_to_the_config_excludes_nothing() {
+        let config = json!({ "form": "a", "stages": 3 });
+        assert!(agrees(&config, &json!({ "other": 7 })));
+        assert!(agrees(&config, &json!({ "form": "a" })));
+        assert!(!agrees(&config, &json!({ "form": "a", "stages": 2 })));
+    }
 }

@@ -182,4 +182,3 @@ pub struct Case<P, C> {
     /// What is fixed of the config.
     pub choice: C,
 }
-

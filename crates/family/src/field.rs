@@ -43,6 +43,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::fmt::Debug;
+use std::num::{IntErrorKind, ParseIntError};
 
 /// One field, as tools see it.
 #[derive(Clone, Debug, Serialize)]
@@ -78,7 +79,7 @@ impl Field {
         }
     }
 
-    /// Rejects a value that the field does not take, with half a sentence.
+    /// Rejects a value that the field does not take; the error says what a value is.
     pub fn check(&self, text: &str) -> Result<(), String> {
         (self.check)(text)
     }
@@ -115,11 +116,25 @@ pub struct Word {
     pub help: &'static str,
 }
 
+/// The words of a kind as one phrase: `nk or kn`.
+#[doc(hidden)]
+pub fn one_of(kind: &Kind) -> String {
+    let Kind::Words(words) = kind else {
+        return "a value".to_owned();
+    };
+    let words: Vec<_> = words.iter().map(|word| word.name).collect();
+    match &words[..] {
+        [] => "a word".to_owned(),
+        [one] => (*one).to_owned(),
+        [first @ .., last] => format!("{} or {last}", first.join(", ")),
+    }
+}
+
 /// A type that fields have.
 pub trait FieldValue: Clone + PartialEq + Debug + Send + Sync + 'static {
     /// The values of the type.
     fn kind() -> Kind;
-    /// Reads a value as a person writes it; rejects it with half a sentence.
+    /// Reads a value as a person writes it; an error says what a value is: `a whole number`.
     fn read(text: &str) -> Result<Self, String>;
     /// The value as JSON; `null` says that a field is not given.
     fn json(&self) -> Value;
@@ -132,9 +147,13 @@ macro_rules! integers {
                 Kind::Number { unit: "COUNT" }
             }
             fn read(text: &str) -> Result<Self, String> {
-                let wide: i128 = text.parse().map_err(|e| format!("{e}"))?;
-                wide.try_into()
-                    .map_err(|_| format!("{wide} is not in {}..={}", <$int>::MIN, <$int>::MAX))
+                text.parse().map_err(|e: ParseIntError| match e.kind() {
+                    IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => {
+                        format!("a whole number from {} to {}", <$int>::MIN, <$int>::MAX)
+                    }
+                    _ if text.parse::<i128>().is_ok() => "a whole number of at least 0".to_owned(),
+                    _ => "a whole number".to_owned(),
+                })
             }
             fn json(&self) -> Value {
                 (*self).into()
@@ -151,7 +170,7 @@ macro_rules! numbers {
                 Kind::Number { unit: "NUMBER" }
             }
             fn read(text: &str) -> Result<Self, String> {
-                text.parse().map_err(|e| format!("{e}"))
+                text.parse().map_err(|_| "a number".to_owned())
             }
             fn json(&self) -> Value {
                 (*self).into()
@@ -166,7 +185,7 @@ impl FieldValue for bool {
         Kind::Flag
     }
     fn read(text: &str) -> Result<Self, String> {
-        text.parse().map_err(|e| format!("{e}"))
+        text.parse().map_err(|_| "true or false".to_owned())
     }
     fn json(&self) -> Value {
         (*self).into()
@@ -215,24 +234,24 @@ pub enum FieldError {
     #[error("there is no field {0:?}")]
     Unknown(String),
     /// The field does not take that value.
-    #[error("invalid value '{value}' for '{flag}': {why}")]
+    #[error("{flag} is {expected}, not {value}")]
     Value {
         /// The field, as the command line names it.
         flag: String,
         /// The value as it was written.
         value: String,
-        /// Why.
-        why: String,
+        /// What a value of the field is.
+        expected: String,
     },
 }
 
 impl FieldError {
     /// The field does not take the value.
-    pub fn value(name: &str, value: &str, why: String) -> Self {
+    pub fn value(name: &str, value: &str, expected: String) -> Self {
         FieldError::Value {
             flag: format!("--{}", name.replace('_', "-")),
             value: value.to_owned(),
-            why,
+            expected,
         }
     }
 }
@@ -275,15 +294,19 @@ macro_rules! __is_hidden {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __unit {
-    () => { None };
-    ($unit:ident) => { Some(stringify!($unit)) };
+    () => {
+        None
+    };
+    ($unit:ident) => {
+        Some(stringify!($unit))
+    };
 }
 
 /// Declares a struct whose fields are described: see [`field`](crate::field).
 ///
 /// Each field has a doc comment, which is its help; a type; and, if there are such, a unit in
 /// brackets and a default. A field that has its default is left out of JSON. A field that is
-/// `#[doc(hidden)]` is set by code alone: tools do not see it.
+/// `#[doc(hidden)]` is written to JSON and read from it, and no tool offers it.
 #[macro_export]
 macro_rules! fields {
     (
@@ -321,12 +344,12 @@ macro_rules! fields {
             }
             fn set(&mut self, name: &str, text: &str) -> Result<(), $crate::field::FieldError> {
                 match name {
-                    $(stringify!($field) if !$crate::__is_hidden!($([$($meta)*])*) => match $crate::field::FieldValue::read(text) {
+                    $(stringify!($field) => match $crate::field::FieldValue::read(text) {
                         Ok(value) => {
                             self.$field = value;
                             Ok(())
                         }
-                        Err(why) => Err($crate::field::FieldError::value(name, text, why)),
+                        Err(expected) => Err($crate::field::FieldError::value(name, text, expected)),
                     },)*
                     _ => Err($crate::field::FieldError::Unknown(name.to_owned())),
                 }
@@ -386,7 +409,8 @@ macro_rules! config {
     };
 }
 
-/// Declares an enum whose variants are words: see [`field`](crate::field).
+/// Declares an enum whose variants are words: see [`field`](crate::field). No tool offers a
+/// variant that is `#[doc(hidden)]`.
 #[macro_export]
 macro_rules! words {
     (
@@ -404,12 +428,13 @@ macro_rules! words {
             $( $(#[$($meta)*])* $variant, )*
         }
 
+        #[allow(dead_code, reason = "not every enum needs both")]
         impl $name {
             /// Every one, in order.
-            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+            $vis const ALL: &'static [Self] = &[$(Self::$variant),*];
 
             /// The word for it.
-            pub const fn word(self) -> &'static str {
+            $vis const fn word(self) -> &'static str {
                 match self {
                     $(Self::$variant => $word,)*
                 }
@@ -418,16 +443,19 @@ macro_rules! words {
 
         impl $crate::field::FieldValue for $name {
             fn kind() -> $crate::field::Kind {
-                $crate::field::Kind::Words(vec![$($crate::field::Word {
-                    name: $word,
-                    aliases: &[$($alias),*],
-                    help: $crate::__doc!($([$($meta)*])*).trim_ascii(),
-                }),*])
+                let all = [$((!$crate::__is_hidden!($([$($meta)*])*)).then_some(
+                    $crate::field::Word {
+                        name: $word,
+                        aliases: &[$($alias),*],
+                        help: $crate::__doc!($([$($meta)*])*).trim_ascii(),
+                    },
+                )),*];
+                $crate::field::Kind::Words(all.into_iter().flatten().collect())
             }
             fn read(text: &str) -> Result<Self, String> {
                 match text {
                     $($word $(| $alias)* => Ok(Self::$variant),)*
-                    _ => Err(format!("possible values: {}", [$($word),*].join(", "))),
+                    _ => Err($crate::field::one_of(&Self::kind())),
                 }
             }
             fn json(&self) -> $crate::serde_json::Value {
@@ -477,9 +505,15 @@ mod tests {
         let [stages, tile, color] = &Choice::fields()[..] else {
             panic!("three fields");
         };
-        assert_eq!((stages.name, &*stages.help), ("stages", "Stages of the ring"));
+        assert_eq!(
+            (stages.name, &*stages.help),
+            ("stages", "Stages of the ring")
+        );
         assert_eq!(stages.kind, Kind::Number { unit: "COUNT" });
-        assert_eq!((&*tile.help, &tile.kind), ("Bytes of a tile", &Kind::Number { unit: "BYTES" }));
+        assert_eq!(
+            (&*tile.help, &tile.kind),
+            ("Bytes of a tile", &Kind::Number { unit: "BYTES" })
+        );
         let Kind::Words(words) = &color.kind else {
             panic!("words");
         };
@@ -494,11 +528,18 @@ mod tests {
         assert_eq!(choice.json(), serde_json::json!({}));
         choice.set("stages", "3").unwrap();
         choice.set("color", "azure").unwrap();
-        assert_eq!(choice.json(), serde_json::json!({ "stages": 3, "color": "blue" }));
+        assert_eq!(
+            choice.json(),
+            serde_json::json!({ "stages": 3, "color": "blue" })
+        );
         let mut again = Choice::default();
         again.set_json(&choice.json()).unwrap();
         assert_eq!(again, choice);
-        let config = Config { stages: 3, tile: 16, color: Color::Red };
+        let config = Config {
+            stages: 3,
+            tile: 16,
+            color: Color::Red,
+        };
         assert_eq!(
             Choice::from(&config).json(),
             serde_json::json!({ "stages": 3, "tile": 16, "color": "red" })
@@ -511,10 +552,14 @@ mod tests {
         let mut said = |name, text| choice.set(name, text).unwrap_err().to_string();
         assert_eq!(
             said("stages", "4294967296"),
-            "invalid value '4294967296' for '--stages': 4294967296 is not in 0..=4294967295"
+            "--stages is a whole number from 0 to 4294967295, not 4294967296"
         );
-        assert!(said("tile", "x").ends_with("invalid digit found in string"));
-        assert!(said("color", "green").ends_with("possible values: red, blue"));
+        assert_eq!(said("tile", "x"), "--tile is a whole number, not x");
+        assert_eq!(
+            said("tile", "-1"),
+            "--tile is a whole number of at least 0, not -1"
+        );
+        assert_eq!(said("color", "green"), "--color is red or blue, not green");
         assert_eq!(said("size", "1"), "there is no field \"size\"");
     }
 }

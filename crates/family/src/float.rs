@@ -18,7 +18,10 @@ words! {
 impl Float {
     /// The one whose elements are of that type, if there is one.
     pub fn of(dtype: DType) -> Option<Self> {
-        Self::ALL.iter().copied().find(|float| float.dtype() == dtype)
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|float| float.dtype() == dtype)
     }
 
     /// As an element in memory.

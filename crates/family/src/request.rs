@@ -75,7 +75,10 @@ impl Request {
             };
             let (name, value) = match flag.split_once('=') {
                 Some((name, value)) => (name, value),
-                None => (flag, words.next_if(|w| !w.starts_with("--")).unwrap_or("true")),
+                None => (
+                    flag,
+                    words.next_if(|w| !w.starts_with("--")).unwrap_or("true"),
+                ),
             };
             request = request.with(&name.replace('-', "_"), value);
         }

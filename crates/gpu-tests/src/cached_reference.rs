@@ -68,7 +68,11 @@ mod tests {
             assert!(Arc::ptr_eq(&first, &known), "{}", pair[1].name);
             assert!(known.inputs == b.inputs(3), "{}", pair[1].name);
             let got = known.reference.clone().unwrap();
-            assert!(bits(&got) == bits(&b.reference(&known.inputs)), "{}", pair[1].name);
+            assert!(
+                bits(&got) == bits(&b.reference(&known.inputs)),
+                "{}",
+                pair[1].name
+            );
             cached += 1;
         }
         assert!(cached > 50, "{cached}");

@@ -1,8 +1,8 @@
 //! What a child can be asked to run.
 
+use crate::cached_reference::CachedReference;
 use crate::child::Answer;
 use crate::ops::{self, Amount};
-use crate::cached_reference::CachedReference;
 use crate::trial::Trial;
 use crate::vectors::Vector;
 use crate::works::{self, Named, Part};

@@ -104,11 +104,7 @@ impl Trial {
     }
 
     /// The next argument is a tensor map over these bytes; `extents` innermost first.
-    pub fn input_map<T: bytemuck::NoUninit>(
-        mut self,
-        extents: &[u64],
-        values: &[T],
-    ) -> Self {
+    pub fn input_map<T: bytemuck::NoUninit>(mut self, extents: &[u64], values: &[T]) -> Self {
         let buffer = self.push_input(values);
         self.next(|step, name| step.tensor(name, TensorArg::dense(buffer, extents)))
     }

@@ -1,9 +1,9 @@
 //! `y = (x - mean) / √(variance + eps) · weight + bias` over each row.
 
-use crate::{fields, words};
 use crate::error::FamilyError;
 use crate::op::{Call, Param};
 use crate::rows::{Given, Held, Lanes, RowOp, Rows, Stat, positive_eps};
+use crate::{fields, words};
 use warpline_ir::build::*;
 
 /// The family.

@@ -1,7 +1,7 @@
 //! `y = softmax(x)` over each row, by one exponential for each element.
 
-use crate::field::NoFields;
 use crate::error::FamilyError;
+use crate::field::NoFields;
 use crate::op::{Call, Param};
 use crate::rows::{Given, Held, Lanes, RowOp, Rows, Stat};
 use std::f32::consts::LOG2_E;

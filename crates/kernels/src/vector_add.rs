@@ -1,6 +1,6 @@
 //! `c = a + b`, element by element: the smallest assembly line, in three forms to compare.
 
-use crate::{config, fields, words};
+use crate::bucket::{Bucket, doubling};
 use crate::error::FamilyError;
 use crate::family::{Case, Cost, Family, Period, Place};
 pub use crate::float::Float;
@@ -10,7 +10,7 @@ use crate::op::{Call, Op, Output, Param, Side, Signature, TensorView};
 use crate::plan::{Buffer, Plan, Step};
 use crate::program::Program;
 use crate::tensor::{HostTensor, TensorSpec};
-use crate::bucket::{Bucket, doubling};
+use crate::{config, fields, words};
 use half::{bf16, f16};
 use serde_json::{Value, json};
 use std::ops::Add;

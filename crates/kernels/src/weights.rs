@@ -1,7 +1,7 @@
 //! The two weights of a gated layer as one tensor.
 
-use crate::words;
 use crate::error::FamilyError;
+use crate::words;
 
 /// How many rows of each follow each other in [`Weights::Interleaved`].
 pub const GROUP: usize = 8;
@@ -109,6 +109,7 @@ pub fn unpack<T: Copy>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::field::FieldValue;
     use Weights::{Apart, Concatenated, Interleaved};
 
     /// Elements that say of which weight, row and column they are.
@@ -186,7 +187,7 @@ mod tests {
         let names = ["apart", "concatenated", "interleaved"];
         for (weights, name) in [Apart, Concatenated, Interleaved].into_iter().zip(names) {
             assert_eq!(serde_json::to_value(weights).ok(), Some(name.into()));
-            assert_eq!(Weights::from_str(name, false), Ok(weights));
+            assert_eq!(Weights::read(name), Ok(weights));
         }
     }
 }

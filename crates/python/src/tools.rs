@@ -7,7 +7,7 @@ use serde_json::json;
 use warpline::bench::sensors::{self as gpu, Sensors};
 use warpline::{Device, Prepared, prepare_exactly};
 use warpline_ir::Kernel;
-use warpline_kernels::{AnyFamily, AnyWork, Place, registry, Request};
+use warpline_kernels::{AnyFamily, AnyWork, Place, Request, registry};
 
 /// Proves every kernel of a problem; gives JSON, or raises what the checker says.
 #[pyfunction]

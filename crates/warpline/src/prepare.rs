@@ -321,9 +321,7 @@ pub fn prepare_exactly(work: &dyn AnyWork, target: &Target) -> Result<Prepared, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use warpline_ir::Type;
     use warpline_ir::build::{elect, lane_id, steps, wait_prerequisites};
-    use warpline_kernels::PlanArg;
 
     /// A plan of one kernel that declares bounds, with a count and a buffer at an address.
     fn bounded(count: u32, offset: u64) -> Prepared {
@@ -335,15 +333,10 @@ mod tests {
                 steps(count).each(|i| elect(|| y.store(i, 1.0)));
             });
         });
-        let args = vec![
-            PlanArg::Scalar(Type::U32, count.into()),
-            PlanArg::Pointer(Buffer::Output(0), offset),
-        ];
-        let plan = Plan {
-            steps: vec![Step::new(kernel.unwrap(), [1, 1, 1], args)],
-            workspace: 0,
-        };
-        Prepared::new(plan, &Target::SM_90A).unwrap()
+        let step = Step::new(kernel.unwrap(), [1, 1, 1])
+            .scalar("count", count)
+            .pointer("y", Buffer::Output(0).at(offset));
+        Prepared::new(Plan::new(vec![step], 0).unwrap(), &Target::SM_90A).unwrap()
     }
 
     #[test]
@@ -401,11 +394,8 @@ mod tests {
                 out.store(lane_id(), 1u32);
             });
         });
-        let step = Step::new(kernel.unwrap(), [1, 1, 1], vec![]).dependent();
-        let plan = Plan {
-            steps: vec![step],
-            workspace: 0,
-        };
+        let step = Step::new(kernel.unwrap(), [1, 1, 1]).pointer("out", Buffer::Output(0));
+        let plan = Plan::new(vec![step.dependent()], 0)?;
         Prepared::new(plan, &Target::SM_90A)
     }
 
@@ -424,18 +414,16 @@ mod tests {
                 y.store(lane_id(), x);
             });
         });
-        let pointer = |buffer| PlanArg::Pointer(buffer, 0);
-        let first = Step::new(first.unwrap(), [1, 1, 1], vec![pointer(first_writes)]);
-        let args = vec![pointer(Buffer::Input(0)), pointer(Buffer::Output(0))];
-        let second = Step::new(second.unwrap(), [1, 1, 1], args).dependent();
-        let plan = Plan {
-            steps: match dependent {
-                true => vec![second],
-                false => vec![first, second],
-            },
-            workspace: 0,
+        let first = Step::new(first.unwrap(), [1, 1, 1]).pointer("to", first_writes);
+        let second = Step::new(second.unwrap(), [1, 1, 1])
+            .pointer("x", Buffer::Input(0))
+            .pointer("y", Buffer::Output(0))
+            .dependent();
+        let steps = match dependent {
+            true => vec![second],
+            false => vec![first, second],
         };
-        Prepared::new(plan, &Target::SM_90A)
+        Prepared::new(Plan::new(steps, 0)?, &Target::SM_90A)
     }
 
     #[test]

@@ -89,6 +89,14 @@ impl RunData {
             reference: None,
         }
     }
+
+    /// The same inputs with a reference of the caller's own.
+    pub fn with_reference(self, reference: Vec<Vec<(f64, f64)>>) -> Self {
+        Self {
+            reference: Some(reference),
+            ..self
+        }
+    }
 }
 
 impl Default for RunOptions {
@@ -126,6 +134,14 @@ impl fmt::Debug for RunOptions {
 }
 
 impl RunOptions {
+    /// The default options, on the caller's tensors.
+    pub fn with_data(data: RunData) -> Self {
+        Self {
+            data: Some(Arc::new(data)),
+            ..Self::default()
+        }
+    }
+
     /// The inputs of a run: given, or drawn from the seed.
     fn inputs(&self, work: &dyn AnyWork) -> Vec<HostTensor> {
         match &self.data {

@@ -1,54 +1,46 @@
 //! What the tool needs to know of the kernel: problem, config, reference, test table.
 
-use crate::kernel::{TILE, scale};
-use clap::{Args, ValueEnum};
-use serde::{Deserialize, Serialize};
-use warpline_ir::{DType, Target, Type};
-use warpline_kernels::numbers::{Random, half_ulp};
-use warpline_kernels::{
-    Buffer, Case, Cost, Family, FamilyError, HostTensor, Place, Plan, PlanArg, Step, TensorSpec,
+use super::kernel::{TILE, scale};
+use warpline_family::numbers::{Random, half_ulp};
+use warpline_family::{
+    Buffer, Case, Cost, Family, FamilyError, HostTensor, Place, Plan, Step, TensorSpec,
 };
+use warpline_family::{config, fields, words};
+use warpline_ir::{DType, Target};
 
 /// The family.
 pub(crate) struct Scale;
 
-/// What is asked.
-#[derive(Clone, Debug, Args, Serialize)]
-pub(crate) struct Problem {
-    /// Elements, a multiple of 1024
-    #[arg(long)]
-    n: u32,
-    /// What each is multiplied by
-    #[arg(long)]
-    factor: f32,
+fields! {
+    /// What is asked.
+    pub(crate) struct Problem {
+        /// Elements, a multiple of 1024
+        n: u32,
+        /// What each is multiplied by
+        factor: f32,
+    }
 }
 
-/// With the bug or without it.
-#[derive(Clone, Copy, PartialEq, Debug, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Form {
-    /// A slot is given back while a copy still reads it
-    Broken,
-    /// The copy is waited for first
-    Repaired,
+words! {
+    /// With the bug or without it.
+    pub(crate) enum Form {
+        /// A slot is given back while a copy still reads it
+        Broken = "broken",
+        /// The copy is waited for first
+        Repaired = "repaired",
+    }
 }
 
-/// What the caller fixes of the config.
-#[derive(Clone, Debug, Default, Args, Serialize)]
-pub(crate) struct Choice {
-    /// With the bug or without it
-    #[arg(long)]
-    form: Option<Form>,
-    /// Stages of each ring, 1 to 16
-    #[arg(long)]
-    stages: Option<u32>,
-}
-
-/// A complete config.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Config {
-    pub(crate) form: Form,
-    pub(crate) stages: u32,
+config! {
+    /// A complete config.
+    pub(crate) struct Config {
+        /// With the bug or without it
+        pub(crate) form: Form,
+        /// Stages of each ring, 1 to 16
+        pub(crate) stages: u32,
+    }
+    /// What the caller fixes of the config.
+    pub(crate) struct Choice;
 }
 
 impl Family for Scale {
@@ -95,17 +87,13 @@ impl Family for Scale {
 
     fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, FamilyError> {
         let tiles = p.n / TILE;
-        let args = vec![
-            PlanArg::Scalar(Type::U32, tiles.into()),
-            PlanArg::Scalar(Type::F32, p.factor.to_bits().into()),
-            PlanArg::Pointer(Buffer::Input(0), 0),
-            PlanArg::Pointer(Buffer::Output(0), 0),
-        ];
         let ctas = tiles.clamp(1, target.sms);
-        Ok(Plan {
-            steps: vec![Step::new(scale(c)?, [ctas, 1, 1], args)],
-            workspace: 0,
-        })
+        let step = Step::new(scale(c)?, [ctas, 1, 1])
+            .scalar("tiles", tiles)
+            .scalar("factor", p.factor)
+            .pointer("x", Buffer::Input(0))
+            .pointer("y", Buffer::Output(0));
+        Plan::new(vec![step], 0)
     }
 
     fn cost(p: &Problem) -> Cost {

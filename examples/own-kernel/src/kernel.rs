@@ -1,6 +1,6 @@
 //! `y = factor · x`: one role loads, one multiplies, one stores.
 
-use crate::family::{Config, Form};
+use super::family::{Config, Form};
 use warpline_ir::build::*;
 use warpline_ir::{BuildErrors, Kernel};
 

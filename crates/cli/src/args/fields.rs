@@ -3,6 +3,7 @@
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
+use std::fmt;
 use warpline_family::field::{Field, Kind};
 use warpline_family::{AnyFamily, Place, Request};
 
@@ -30,9 +31,11 @@ fn flag(field: Field, heading: &'static str) -> Arg {
         .allow_negative_numbers(true);
     match &field.kind {
         Kind::Number { unit } => {
-            let (unit, read) = (*unit, move |text: &str| {
-                field.check(text).map(|()| text.to_owned())
-            });
+            let unit = *unit;
+            let read = move |text: &str| match field.check(text) {
+                Ok(()) => Ok(text.to_owned()),
+                Err(expected) => Err(Expected(expected)),
+            };
             arg.value_name(unit).value_parser(read)
         }
         Kind::Flag => arg
@@ -51,6 +54,18 @@ fn flag(field: Field, heading: &'static str) -> Arg {
         }
     }
 }
+
+/// What a value of a flag is: `a whole number`.
+#[derive(Clone, Debug)]
+pub(crate) struct Expected(String);
+
+impl fmt::Display for Expected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Expected {}
 
 /// The flags that were given, as a request to the family.
 pub(crate) fn request(family: &dyn AnyFamily, matches: &ArgMatches) -> Request {

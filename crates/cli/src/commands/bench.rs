@@ -1,7 +1,7 @@
 //! `warpline bench SUITE`, `warpline bench FAMILY`.
 
-use crate::args::fields::request;
 use crate::answer::Answer;
+use crate::args::fields::request;
 use crate::args::{BenchArgs, ContenderArgs};
 use crate::errors::Failure;
 use crate::progress::Bar;

@@ -1,8 +1,8 @@
 //! `warpline emit FAMILY`: the kernels of a plan as text.
 
-use crate::args::fields::request;
 use crate::answer::Answer;
 use crate::args::EmitArgs;
+use crate::args::fields::request;
 use crate::errors::Failure;
 use crate::file;
 use crate::resources::{Assembler, Resources};

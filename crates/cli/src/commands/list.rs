@@ -3,9 +3,9 @@
 use crate::answer::Answer;
 use crate::{report, words};
 use serde_json::json;
+use warpline_family::{AnyFamily, Place, Request};
 use warpline_ir::Target;
 use warpline_ir::ops::{IMPLIED, TABLE};
-use warpline_family::{AnyFamily, Place, Request};
 
 /// The families, their problems and configs.
 pub(crate) fn list(families: &[&dyn AnyFamily]) -> Answer {

@@ -1,10 +1,8 @@
 //! `warpline run FAMILY`, and what runs when no command is given.
 
-use crate::args::fields::request;
-use std::sync::Arc;
-use warpline_family::Stored;
 use super::watchdog;
 use crate::answer::Answer;
+use crate::args::fields::request;
 use crate::args::{Examples, RunArgs};
 use crate::errors::Failure;
 use crate::picture::picture;
@@ -15,8 +13,10 @@ use clap::{ArgMatches, FromArgMatches};
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
 use warpline::data::Source;
 use warpline::{Device, Outcome, RunOptions, estimate, prepare, tune};
+use warpline_family::Stored;
 use warpline_kernels::{AnyFamily, AnyWork};
 
 /// Runs the default problem of the first family on the best device there is.

@@ -1,7 +1,7 @@
 //! `warpline tune FAMILY`, `warpline tune --suite SUITE`.
 
-use crate::args::fields::request;
 use crate::answer::Answer;
+use crate::args::fields::request;
 use crate::args::tune::TuneArgs;
 use crate::errors::{Failure, known};
 use crate::progress::Bar;

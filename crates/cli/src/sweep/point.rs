@@ -1,7 +1,7 @@
 //! One combination of values, and the work it asks for.
 
-use crate::args::fields::request;
 use super::vary::{Vary, combinations};
+use crate::args::fields::request;
 use crate::errors::Failure;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};

@@ -1,26 +1,24 @@
 //! What the tool needs to know of the kernel: problem, config, reference, test table.
 
-use crate::kernel::{TILE, scale_bias_relu};
-use clap::Args;
-use serde::{Deserialize, Serialize};
-use warpline_ir::{DType, Target, Type};
-use warpline_kernels::numbers::{Random, half_ulp};
-use warpline_kernels::{
-    Buffer, Case, Cost, Family, FamilyError, HostTensor, Place, Plan, PlanArg, Step, TensorSpec,
+use super::kernel::{TILE, scale_bias_relu};
+use warpline_family::numbers::{Random, half_ulp};
+use warpline_family::{
+    Buffer, Case, Cost, Family, FamilyError, HostTensor, Place, Plan, Step, TensorSpec,
 };
+use warpline_family::{config, fields};
+use warpline_ir::{DType, Target};
 
 /// The family.
 pub(crate) struct ScaleBiasRelu;
 
-/// What is asked.
-#[derive(Clone, Debug, Args, Serialize)]
-pub(crate) struct Problem {
-    /// Rows of x and y
-    #[arg(long, value_name = "COUNT")]
-    rows: u32,
-    /// Columns, a multiple of 4: rows of whole 16 bytes
-    #[arg(long, value_name = "COUNT")]
-    cols: u32,
+fields! {
+    /// What is asked.
+    pub(crate) struct Problem {
+        /// Rows of x and y
+        rows: u32,
+        /// Columns, a multiple of 4: rows of whole 16 bytes
+        cols: u32,
+    }
 }
 
 impl Problem {
@@ -29,22 +27,16 @@ impl Problem {
     }
 }
 
-/// What the caller fixes of the config.
-#[derive(Clone, Debug, Default, Args, Serialize)]
-pub(crate) struct Choice {
-    /// Stages of each ring
-    #[arg(long, value_name = "COUNT")]
-    stages: Option<u32>,
-    /// CTAs of the grid
-    #[arg(long, value_name = "COUNT")]
-    ctas: Option<u32>,
-}
-
-/// A complete config.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Config {
-    pub(crate) stages: u32,
-    pub(crate) ctas: u32,
+config! {
+    /// A complete config.
+    pub(crate) struct Config {
+        /// Stages of each ring
+        pub(crate) stages: u32,
+        /// CTAs of the grid
+        pub(crate) ctas: u32,
+    }
+    /// What the caller fixes of the config.
+    pub(crate) struct Choice;
 }
 
 /// The most elements: their indices fit 32 bits, and so does the end of the last tile.
@@ -104,18 +96,14 @@ impl Family for ScaleBiasRelu {
     }
 
     fn plan(p: &Problem, c: &Config, _: &Target) -> Result<Plan, FamilyError> {
-        let args = vec![
-            PlanArg::Scalar(Type::U32, p.elements()),
-            PlanArg::Scalar(Type::U32, p.cols.into()),
-            PlanArg::Pointer(Buffer::Input(0), 0),
-            PlanArg::Pointer(Buffer::Input(1), 0),
-            PlanArg::Pointer(Buffer::Input(2), 0),
-            PlanArg::Pointer(Buffer::Output(0), 0),
-        ];
-        Ok(Plan {
-            steps: vec![Step::new(scale_bias_relu(c)?, [c.ctas, 1, 1], args)],
-            workspace: 0,
-        })
+        let step = Step::new(scale_bias_relu(c)?, [c.ctas, 1, 1])
+            .scalar("n", p.elements() as u32)
+            .scalar("cols", p.cols)
+            .pointer("x", Buffer::Input(0))
+            .pointer("scale", Buffer::Input(1))
+            .pointer("bias", Buffer::Input(2))
+            .pointer("y", Buffer::Output(0));
+        Plan::new(vec![step], 0)
     }
 
     fn cost(p: &Problem) -> Cost {

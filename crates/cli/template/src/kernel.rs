@@ -6,7 +6,7 @@
 //!  bulk copies         relu                      bulk copies
 //! ```
 
-use crate::family::Config;
+use super::family::Config;
 use warpline_ir::{BuildErrors, Kernel, build::*};
 
 const WARPS: u32 = 8; // that compute

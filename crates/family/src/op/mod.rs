@@ -20,8 +20,8 @@ pub use call::{Call, Value};
 pub use signature::{Default, Kind, Output, Param, Side, Signature};
 pub use view::TensorView;
 
-use crate::error::FamilyError;
 use crate::erased::{AnyWork, Work};
+use crate::error::FamilyError;
 use crate::family::Family;
 use std::fmt;
 use warpline_ir::Target;

@@ -10,11 +10,25 @@ use warpline_ir::DType;
 /// What callers see of an op.
 ///
 /// ```
-/// let ops = warpline_family::ops();
-/// let softmax = ops.iter().find(|op| op.signature.name == "softmax").unwrap();
-/// assert_eq!(softmax.signature.schema(), "softmax(Tensor x, int dim=-1) -> Tensor");
+/// use warpline_family::op::{Output, Param, Side, Signature};
+/// let softmax = Signature {
+///     name: "softmax",
+///     about: "Softmax of each row",
+///     params: vec![
+///         Param::tensor("x", "The matrix."),
+///         Param::integer("dim", -1, "The dimension that is summed over."),
+///     ],
+///     outputs: vec![Output {
+///         name: "y",
+///         sides: &[Side::All("x")],
+///         dtype_of: "x",
+///         dtype_by: None,
+///     }],
+///     example: "",
+/// };
+/// assert_eq!(softmax.schema(), "softmax(Tensor x, int dim=-1) -> Tensor");
 /// assert_eq!(
-///     softmax.signature.out_schema(),
+///     softmax.out_schema(),
 ///     "softmax_out(Tensor x, int dim=-1, *, Tensor(a!) y) -> ()"
 /// );
 /// ```
@@ -284,7 +298,7 @@ impl Signature {
     }
 
     /// Type and shape of an output of a call with those arguments.
-    pub(super) fn expected(
+    pub fn expected(
         &self,
         output: &Output,
         args: &[Value],

@@ -3,6 +3,7 @@
 use super::DualGemm;
 use super::problem::Problem;
 use crate::error::FamilyError;
+use crate::field::FieldValue;
 use crate::gemm;
 use crate::gemm::call::{
     INVARIANT, TYPE, activation, choice, extents, factor, lies, plain, rows, scaled,
@@ -11,7 +12,6 @@ use crate::gemm::{Activation, Factor, Layout};
 use crate::nvfp4::ScaleLayout;
 use crate::op::{Call, Op, Output, Param, Side, Signature, TensorView, Value};
 use crate::weights::Weights;
-use crate::field::FieldValue;
 use warpline_ir::DType;
 
 const X: Param = Param::tensor(
@@ -120,11 +120,7 @@ pub(super) fn dual_gemm() -> Op<DualGemm> {
                     dense(n).into(),
                     Weights::Concatenated.word().into(),
                 ],
-                one => [
-                    dense(2 * n).into(),
-                    Value::None,
-                    one.word().into(),
-                ],
+                one => [dense(2 * n).into(), Value::None, one.word().into()],
             };
             let mut all = vec![x(p), gate, up, p.gate.word().into(), weights];
             all.extend(ends(p));

@@ -18,6 +18,7 @@ mod table;
 
 pub use problem::{Operands, Problem};
 
+use crate::bucket::Bucket;
 use crate::error::FamilyError;
 use crate::family::{Case, Cost, Family, Period, Place};
 use crate::gemm::{Choice, Config, Gemm};
@@ -25,7 +26,6 @@ use crate::nvfp4::ScaleLayout;
 use crate::op::Op;
 use crate::plan::Plan;
 use crate::tensor::{HostTensor, TensorSpec};
-use crate::bucket::Bucket;
 use warpline_ir::Target;
 
 /// The family.

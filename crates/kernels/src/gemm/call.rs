@@ -5,10 +5,10 @@ use super::epilogue::Activation;
 use super::problem::{Factor, Layout, Problem};
 use super::{Gemm, Linear};
 use crate::error::FamilyError;
+use crate::field::FieldValue;
 use crate::float::Float;
 use crate::op::layout::walk;
 use crate::op::{Call, Op, Output, Param, Side, Signature, TensorView, Value};
-use crate::field::FieldValue;
 use warpline_ir::DType;
 
 pub(crate) const TYPE: Param = Param::element_type(

@@ -1,11 +1,11 @@
 //! How a product is solved: forms, tiles, and whether they fit the machine.
 
-use crate::{fields, words};
 use super::problem::{Class, Layout, Problem, Sums};
 use super::walk::MOST_TILES;
 use crate::error::FamilyError;
 use crate::roles::{self, Budget};
 use crate::weights::Weights;
+use crate::{fields, words};
 use std::ops::Range;
 use warpline_ir::{Target, build};
 

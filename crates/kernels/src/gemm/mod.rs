@@ -30,6 +30,7 @@ pub use config::{Choice, Cluster, Config, Form, Order};
 pub use epilogue::Activation;
 pub use problem::{Factor, Layout, Problem, Sums};
 
+use crate::bucket::Bucket;
 use crate::error::FamilyError;
 use crate::family::{Case, Cost, Family, Period, Place};
 use crate::float::Float;
@@ -37,7 +38,6 @@ use crate::op::Op;
 use crate::plan::{Address, Buffer, Plan, Step, TensorArg, ZEROED};
 use crate::program::Program;
 use crate::tensor::{HostTensor, TensorSpec};
-use crate::bucket::Bucket;
 use crate::weights::Weights;
 use half::{bf16, f16};
 use problem::{Class, Matrix};
@@ -409,12 +409,7 @@ fn gated(
 }
 
 /// The launch of a kernel for some columns of C.
-fn step(
-    kernel: Program,
-    p: &Problem,
-    c: &Config,
-    cols: &Range<u32>,
-) -> Result<Step, FamilyError> {
+fn step(kernel: Program, p: &Problem, c: &Config, cols: &Range<u32>) -> Result<Step, FamilyError> {
     let (class, inputs) = (p.class(), p.inputs());
     let input = |name: &str| Buffer::named(&inputs, name);
     // The columns of a matrix, and the bytes before them.
@@ -463,7 +458,11 @@ fn step(
                 }
                 Layout::Kn => (of_cols(p.b()), first),
             };
-            let offset = if p.k == 0 { 0 } else { rows * b.dtype.bytes() as u64 };
+            let offset = if p.k == 0 {
+                0
+            } else {
+                rows * b.dtype.bytes() as u64
+            };
             step = step.tensor("b", tensor(input("b")?.at(offset), b));
         }
         Some(weights) => {
@@ -478,7 +477,13 @@ fn step(
         step = step.pointer("queue", Buffer::Workspace);
     }
     if parts::by_elements(&class, c) {
-        step = elements(step, "elements", Buffer::Output(0).at(before), p.c(), class.batched);
+        step = elements(
+            step,
+            "elements",
+            Buffer::Output(0).at(before),
+            p.c(),
+            class.batched,
+        );
     }
     if let Some(scale) = p.scale {
         step = step.scalar("scale", scale);

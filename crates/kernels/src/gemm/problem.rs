@@ -1,11 +1,11 @@
 //! What is asked of a product.
 
-use crate::{fields, words};
 use super::epilogue::{Activation, Epilogue};
 use crate::error::FamilyError;
 use crate::float::Float;
 use crate::tensor::TensorSpec;
 use crate::weights::Weights;
+use crate::{fields, words};
 use warpline_ir::DType;
 
 fields! {
@@ -306,6 +306,8 @@ impl Problem {
     ) -> Matrix {
         let [rows, cols] = sides.map(u64::from);
         let stride = stride.unwrap_or(cols);
+        // A batch of one has no next matrix.
+        let step = step.filter(|_| self.batches() > 1);
         Matrix {
             name,
             dtype,

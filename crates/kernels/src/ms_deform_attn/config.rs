@@ -1,11 +1,11 @@
 //! How it is solved: forms, options, and what follows from them.
 
-use crate::{fields, words};
 use super::boxes;
 use super::lanes::{Lanes, Reads};
 use super::problem::Class;
 use super::record::{Format, Shelf};
 use super::specialized;
+use crate::{fields, words};
 
 words! {
     /// The structure of the program.
@@ -94,6 +94,9 @@ impl Choice {
     /// Why an option that was given is none of a form.
     pub(super) fn misplaced(&self, form: Form) -> Option<String> {
         use Form::{Boxes, Plain, Specialized};
+        if self.reads == Some(Reads::Box) {
+            return Some("--reads is pair or pixel, not box".to_owned());
+        }
         let gathered: &[Form] = &[Plain, Specialized];
         let options: [(&str, bool, &[Form]); 9] = [
             ("reads", self.reads.is_some(), gathered),

@@ -1,8 +1,8 @@
 //! How the lanes of a warp share pixels: which of them reads what.
 
-use crate::words;
 use super::problem::Class;
 use crate::float::Float;
+use crate::words;
 
 words! {
     /// What the lanes of one query read of a point at a time.
@@ -12,6 +12,7 @@ words! {
         /// One pixel at a time: for heads of which two share a line of the cache
         Pixel = "pixel",
         /// The four pixels of a point, a quarter of the lanes each: for those that a copy brings
+        #[doc(hidden)]
         Box = "box",
     }
 }

@@ -261,7 +261,7 @@ array([[[2., 2., 2., 2., 2., 2., 2., 2.]]], dtype=float32)";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::op::ops;
+    use crate::ops;
     use warpline_ir::{DType, Target};
 
     fn solved(args: &[Value], y: &TensorView) -> Result<serde_json::Value, String> {

@@ -1,9 +1,9 @@
 //! Scales of blocks: e4m3, and where they lie in memory.
 
-use crate::words;
 use super::{BLOCK, exactly, whole_blocks};
 use crate::error::FamilyError;
 use crate::numbers::{from_fp8, to_fp8};
+use crate::words;
 use warpline_ir::DType;
 
 /// The greatest scale.
@@ -121,6 +121,7 @@ impl ScaleLayout {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::field::FieldValue;
     use ScaleLayout::{Block, Plain};
 
     /// Odd sizes: rows, and K.
@@ -179,7 +180,7 @@ mod tests {
     fn layouts_have_the_same_names_everywhere() {
         for (layout, name) in [(Plain, "plain"), (Block, "block")] {
             assert_eq!(serde_json::to_value(layout).ok(), Some(name.into()));
-            assert_eq!(ScaleLayout::from_str(name, false), Ok(layout));
+            assert_eq!(ScaleLayout::read(name), Ok(layout));
         }
     }
 }

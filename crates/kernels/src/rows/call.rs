@@ -141,7 +141,8 @@ pub(super) fn args<K: RowOp>(p: &Problem<K::Options>) -> Vec<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::op::{AnyOp, ops};
+    use crate::op::AnyOp;
+    use crate::ops;
     use warpline_ir::{DType, Target};
 
     fn op(name: &str) -> AnyOp {

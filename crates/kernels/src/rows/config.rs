@@ -1,10 +1,10 @@
 //! How rows are dealt to threads: what may be chosen, and the rule that chooses the rest.
 
-use crate::{fields, words};
 use super::cell::VECTOR;
 use super::problem::Shape;
 use super::rule::{MOST_THREADS, Room};
 use crate::error::FamilyError;
+use crate::{fields, words};
 use warpline_ir::Target;
 
 words! {
@@ -76,6 +76,9 @@ fields! {
         pub vectors: Option<bool>,
         /// CTAs of the grid
         pub ctas: Option<u32>,
+        /// Units of a row that a thread holds: they follow from the rest and the row's length.
+        #[doc(hidden)]
+        pub units: Option<u32>,
     }
 }
 
@@ -131,6 +134,7 @@ impl From<&Config> for Choice {
             weights: Some(c.weights),
             vectors: Some(c.vectors),
             ctas: Some(c.ctas),
+            units: Some(c.units),
         }
     }
 }

@@ -33,6 +33,7 @@ pub use config::{Choice, Config, Form, Weights};
 pub use op::{Given, Held, Lanes, RowOp, Stat};
 pub use problem::{Matrix, Problem};
 
+use crate::bucket::{Bucket, doubling};
 use crate::error::FamilyError;
 use crate::family::{Case, Cost, Family, Period, Place};
 use crate::float::Float;
@@ -41,7 +42,6 @@ use crate::op::Op;
 use crate::plan::{Buffer, Plan, Step};
 use crate::program::Program;
 use crate::tensor::{HostTensor, TensorSpec};
-use crate::bucket::{Bucket, doubling};
 use half::{bf16, f16};
 use serde_json::{Value, json};
 use std::marker::PhantomData;
@@ -106,7 +106,11 @@ impl<K: RowOp> Family for Rows<K> {
         let shape = p.shape()?;
         let compiled_in = Config { ctas: 0, ..*c };
         let vectors = K::vectors(&p.options);
-        let key = format!("{} {:?} {vectors:?} {compiled_in:?}", K::NAME, p.matrix.dtype);
+        let key = format!(
+            "{} {:?} {vectors:?} {compiled_in:?}",
+            K::NAME,
+            p.matrix.dtype
+        );
         let kernel = Program::once(key, || match p.matrix.dtype {
             Float::F32 => line::build::<K, f32>(c, &p.options),
             Float::F16 => line::build::<K, f16>(c, &p.options),

@@ -1,10 +1,10 @@
 //! What is asked of a family over rows.
 
 use crate::error::FamilyError;
-use crate::float::Float;
-use crate::tensor::TensorSpec;
 use crate::field::{Field, FieldError, Fields};
 use crate::fields;
+use crate::float::Float;
+use crate::tensor::TensorSpec;
 use serde_json::Value;
 
 fields! {

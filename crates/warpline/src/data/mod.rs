@@ -12,7 +12,6 @@
 //!
 //! ```
 //! use warpline::data::{self, Source};
-//! use std::sync::Arc;
 //! use warpline::kernels::{Place, registry};
 //! use warpline::{Device, RunData, RunOptions, run};
 //!
@@ -26,8 +25,7 @@
 //! }
 //! let inputs = Source::open(folder.path())?.tensors(&data::specs(work.as_ref()))?;
 //! assert_eq!(inputs, work.inputs(7));
-//! let mut options = RunOptions::default();
-//! options.data = Some(Arc::new(RunData::new(inputs)));
+//! let options = RunOptions::with_data(RunData::new(inputs));
 //! let outcome = run(work.as_ref(), &device, &options)?;
 //! assert!(outcome.passed());
 //! # Ok(())

@@ -1,10 +1,10 @@
 //! `warpline check FAMILY`.
 
-use crate::args::fields::request;
 use super::replay;
 use super::{launch, lint, texts, unproved};
 use crate::answer::Answer;
 use crate::args::LintArgs;
+use crate::args::fields::request;
 use crate::errors::Failure;
 use crate::words;
 use clap::{ArgMatches, FromArgMatches};

@@ -15,13 +15,7 @@ const OF_RUST: [&str; 5] = ["alloc", "core", "proc_macro", "std", "test"];
 /// Folders that Cargo makes where the program would be.
 const OF_CARGO: [&str; 4] = ["build", "deps", "examples", "incremental"];
 /// What the crate itself depends on.
-const NEEDED: [&str; 5] = [
-    "clap",
-    "serde",
-    "warpline_cli",
-    "warpline_ir",
-    "warpline_kernels",
-];
+const NEEDED: [&str; 3] = ["warpline_cli", "warpline_family", "warpline_ir"];
 
 /// Refuses what is no name for a crate.
 pub(super) fn check(name: &str) -> Result<(), Failure> {

@@ -13,8 +13,8 @@ const REPOSITORY: &str = env!("CARGO_PKG_REPOSITORY");
 /// The crates that it depends on, and their folders in a checkout.
 const CRATES: [(&str, &str); 3] = [
     ("warpline-cli", "crates/cli"),
+    ("warpline-family", "crates/family"),
     ("warpline-ir", "crates/ir"),
-    ("warpline-kernels", "crates/kernels"),
 ];
 
 /// Where Warpline comes from.

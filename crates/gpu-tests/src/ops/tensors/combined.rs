@@ -52,10 +52,5 @@ fn combined<T: Element>(op: Reduction) -> Trial {
         kernel,
     )
     .input(&values(ty, n, 83))
-    .changed_map(
-        "tensor",
-        ty,
-        &[u64::from(ROW), 2],
-        &values(ty, 2 * n, 84),
-    )
+    .changed_map("tensor", ty, &[u64::from(ROW), 2], &values(ty, 2 * n, 84))
 }

@@ -129,10 +129,5 @@ fn im2col_store(what: &str, lower: [i32; 2], steps: [u32; 2]) -> Trial {
         kernel,
     )
     .input(&values(Type::Bf16, 104, 78))
-    .changed_map(
-        "tensor",
-        Type::Bf16,
-        &extents,
-        &values(Type::Bf16, n, 79),
-    )
+    .changed_map("tensor", Type::Bf16, &extents, &values(Type::Bf16, n, 79))
 }

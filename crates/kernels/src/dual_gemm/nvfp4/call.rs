@@ -4,6 +4,7 @@ use super::super::DualGemm;
 use super::super::problem::{Operands, Problem};
 use super::{numbers, specs};
 use crate::error::FamilyError;
+use crate::field::FieldValue;
 use crate::float::Float;
 use crate::gemm;
 use crate::gemm::call::{INVARIANT, TYPE, activation, choice, plain, rows, side};
@@ -11,7 +12,6 @@ use crate::gemm::{Activation, Factor};
 use crate::nvfp4::{BLOCK, ScaleLayout};
 use crate::op::{Call, Op, Output, Param, Side, Signature, TensorView, Value};
 use crate::weights::Weights;
-use crate::field::FieldValue;
 use warpline_ir::DType;
 
 /// The parameters that are tensors, and the inputs of a plan that they are.

@@ -442,7 +442,10 @@ fn line_step(
     let mut step = Step::new(kernel, [c.ctas, 1, 1])
         .scalar("groups", p.k / BLOCK as u32)
         .scalar("rounds", line::rounds(p.k, c))
-        .tensor("c", tensor(Buffer::Output(0).into(), &[n, m], &[out_stride]))
+        .tensor(
+            "c",
+            tensor(Buffer::Output(0).into(), &[n, m], &[out_stride]),
+        )
         .scalar("tall", tall)
         .scalar("wide", wide)
         .divisor("band", band)

@@ -34,7 +34,12 @@ pub(crate) fn inputs(p: &Problem, seed: u64) -> Vec<HostTensor> {
 
 /// The numbers of a tensor, row by row.
 fn values(p: &Problem, inputs: &[HostTensor], name: &str) -> Vec<f64> {
-    let of = |name: &str| specs(p).iter().position(|spec| spec.name == name).map(|i| &inputs[i]);
+    let of = |name: &str| {
+        specs(p)
+            .iter()
+            .position(|spec| spec.name == name)
+            .map(|i| &inputs[i])
+    };
     let (Some(codes), k) = (of(name), p.k as usize) else {
         return Vec::new();
     };
@@ -63,7 +68,10 @@ fn values(p: &Problem, inputs: &[HostTensor], name: &str) -> Vec<f64> {
 /// any number; how many is odd, so that all rows of a tile have their turn.
 pub(crate) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
     let scale = |name| {
-        let number = specs(p).iter().position(|spec| spec.name == name).and_then(|i| inputs[i].values().next());
+        let number = specs(p)
+            .iter()
+            .position(|spec| spec.name == name)
+            .and_then(|i| inputs[i].values().next());
         number.unwrap_or(1.0)
     };
     let [a, mut gate, mut up] = ["a", "gate", "up"].map(|name| values(p, inputs, name));

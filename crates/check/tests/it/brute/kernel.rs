@@ -1,0 +1,287 @@
+//! The kernel of a line.
+
+use crate::brute::line::{Act, Line, Part, Role};
+use warpline_ir::build::*;
+use warpline_ir::{Kernel, Operand};
+
+/// Words of half a slot, and its bytes.
+const HALF: u32 = 16;
+const BYTES: u32 = 4 * HALF;
+
+/// Builds it. The counts of a tile are bits of parameters: any sequence can be passed.
+pub(crate) fn kernel(line: &Line) -> Kernel {
+    let built = Kernel::build(&line.name, |k| {
+        if line.pair {
+            k.cluster(2, 1, 1);
+        }
+        let x = k.pointer::<f32>("x");
+        let (tiles, mask) = (k.param::<u32>("tiles"), k.param::<u32>("mask"));
+        let counts: Vec<_> = (0..line.counts)
+            .map(|i| k.param::<u32>(&format!("counts{i}")))
+            .collect();
+        let rings: Vec<_> = (line.rings.iter().enumerate())
+            .map(|(i, r)| Slots {
+                stages: r.stages.into(),
+                expects: r.expects.into(),
+                pair: line.pair,
+                tile: k
+                    .tile(&format!("ring{i}"), 2, HALF)
+                    .plain()
+                    .stages(r.stages.into())
+                    .declare(),
+                full: k
+                    .barrier(&format!("full{i}"), r.stages.into())
+                    .count(r.full.into()),
+                empty: k
+                    .barrier(&format!("empty{i}"), r.stages.into())
+                    .count(r.empty.into()),
+            })
+            .collect();
+        for role in &line.roles {
+            k.role(role.name).body(|| {
+                let places: Vec<_> = rings
+                    .iter()
+                    .zip(&role.parity)
+                    .map(|(&slots, &p)| Place::new(slots, p.into(), x, role.lane))
+                    .collect();
+                let (first, by) = match line.pair {
+                    true => (cluster_id(), grid_clusters()),
+                    false => (cta_id(), grid_ctas()),
+                };
+                let later = Var::new(0u32);
+                let all = || {
+                    range(first, tiles).by(by).each(|t| {
+                        let steps: Vec<_> = counts
+                            .iter()
+                            .map(|&c| if line.plain { c } else { c >> (t * 4) & mask })
+                            .collect();
+                        tile(role, &steps, later, &places);
+                        later.set(1u32);
+                    });
+                    acts(&role.last, &[], &places);
+                };
+                match role.lane {
+                    true => elect(all),
+                    false => all(),
+                }
+            });
+        }
+    });
+    built.unwrap_or_else(|e| panic!("{}: {e}", line.name))
+}
+
+/// One tile, of so many steps.
+fn tile(role: &Role, counts: &[Reg<u32>], later: Var<u32>, places: &[Place]) {
+    let go = |count: usize, more: u8, list: &[Act]| {
+        steps(counts[count] + u32::from(more)).each(|_| acts(list, counts, places));
+    };
+    let parts = || {
+        for part in &role.tile {
+            match part {
+                Part::Once(list) => acts(list, counts, places),
+                Part::Later(list) => if_(later.get().eq(1u32), || acts(list, counts, places)),
+                Part::Steps {
+                    count,
+                    more,
+                    later: true,
+                    acts: list,
+                } => if_(later.get().eq(1u32), || go(*count, *more, list)),
+                Part::Steps {
+                    count,
+                    more,
+                    acts: list,
+                    ..
+                } => go(*count, *more, list),
+            }
+        }
+    };
+    match role.skips {
+        true => if_(counts[0].gt(0u32), parts),
+        false => parts(),
+    }
+}
+
+fn acts(list: &[Act], counts: &[Reg<u32>], places: &[Place]) {
+    for act in list {
+        match *act {
+            Act::AwaitEmpty(r) => places[r].await_empty(),
+            Act::AwaitFull(r) => places[r].await_full(),
+            Act::Copy(r) => places[r].copy(),
+            Act::Write(r) => places[r].write(),
+            Act::Read(r) => places[r].read(),
+            Act::Commit(r) => places[r].commit(),
+            Act::Release { ring, late } => places[ring].release(late.into()),
+            Act::Drain(r) => places[r].drain(),
+            Act::Drop(r) => places[r].drop_held(),
+            Act::Pass { ring, count } => places[ring].pass(counts[count]),
+            Act::Advance(r) => places[r].advance(),
+            Act::Restart(r) => places[r].restart(),
+        }
+    }
+}
+
+/// A ring in shared memory.
+#[derive(Clone, Copy)]
+struct Slots {
+    stages: u32,
+    expects: u32,
+    pair: bool,
+    tile: Tile<f32>,
+    full: Bar,
+    empty: Bar,
+}
+
+/// A role's place in a ring: where it is, and the slots behind that it has not given back.
+struct Place {
+    slots: Slots,
+    from: Global<f32>,
+    lane: bool,
+    first: u32,
+    stage: Var<u32>,
+    parity: Var<u32>,
+    tail: Var<u32>,
+    held: Var<u32>,
+}
+
+impl Place {
+    fn new(slots: Slots, parity: u32, from: Global<f32>, lane: bool) -> Self {
+        Self {
+            slots,
+            from,
+            lane,
+            first: parity,
+            stage: Var::new(0u32),
+            parity: Var::new(parity),
+            tail: Var::new(0u32),
+            held: Var::new(0u32),
+        }
+    }
+
+    fn await_empty(&self) {
+        let empty = self.slots.empty.at(self.stage.get());
+        match self.slots.pair {
+            true => empty.wait_cluster(self.parity.get()),
+            false => empty.wait(self.parity.get()),
+        }
+    }
+
+    fn await_full(&self) {
+        let full = self.slots.full.at(self.stage.get());
+        full.wait(self.parity.get());
+    }
+
+    fn copy(&self) {
+        let (stage, from) = (self.stage.get(), self.from.address(0u32));
+        let (slot, full) = (self.slots.tile.stage(stage), self.slots.full.at(stage));
+        if !self.slots.pair {
+            return bulk_load(slot, from, 2 * BYTES, full);
+        }
+        let half = |i: u32| {
+            let to = slot.slice(i..i + 1, 0..HALF);
+            bulk_load_with(to, from, BYTES, full, Some(Operand::imm(0b11u16)), None);
+        };
+        if_else(cluster_rank().eq(0u32), || half(0), || half(1));
+    }
+
+    fn write(&self) {
+        let slot = self.slots.tile.stage(self.stage.get());
+        slot.store(lane_id() / HALF, lane_id() % HALF, 1.0);
+    }
+
+    fn read(&self) {
+        let slot = self.slots.tile.stage(self.stage.get());
+        slot.load(lane_id() / HALF, lane_id() % HALF);
+    }
+
+    fn commit(&self) {
+        let full = self.slots.full.at(self.stage.get());
+        self.one_lane(|| match self.slots.expects {
+            0 => full.arrive(),
+            halves => full.arrive_expect(halves * BYTES),
+        });
+    }
+
+    /// What a warp does together, one lane arrives for.
+    fn one_lane(&self, arrive: impl FnOnce()) {
+        match self.lane {
+            true => arrive(),
+            false => {
+                warp_sync();
+                elect_lane(arrive);
+            }
+        }
+    }
+
+    fn release(&self, late: u32) {
+        match late {
+            0 => self.give_back(),
+            _ => {
+                let full = self.held.get().eq(late);
+                if_else(full, || self.give_back(), || self.hold());
+            }
+        }
+    }
+
+    fn hold(&self) {
+        self.held.set(self.held.get() + 1);
+    }
+
+    fn give_back(&self) {
+        let tail = self.tail.get();
+        if self.slots.expects > 0 {
+            fence_async();
+        }
+        self.one_lane(|| {
+            let empty = self.slots.empty.at(tail);
+            match self.slots.pair {
+                false => empty.arrive(),
+                true => {
+                    empty.arrive_cluster();
+                    empty.peer(cluster_rank() ^ 1).arrive_cluster();
+                }
+            }
+        });
+        self.tail.set(self.after(tail));
+    }
+
+    fn drain(&self) {
+        while_(
+            || self.held.get().gt(0u32),
+            || {
+                self.give_back();
+                self.held.set(self.held.get() - 1);
+            },
+        );
+    }
+
+    fn drop_held(&self) {
+        self.held.set(0u32);
+        self.tail.set(self.stage.get());
+    }
+
+    fn advance(&self) {
+        let (stage, parity) = (self.stage.get(), self.parity.get());
+        let last = stage.eq(self.slots.stages - 1);
+        self.parity.set(select(last, parity ^ 1, parity));
+        self.stage.set(self.after(stage));
+    }
+
+    fn pass(&self, n: Reg<u32>) {
+        let to = self.stage.get() + n;
+        self.parity
+            .set(self.parity.get() ^ ((to / self.slots.stages) & 1));
+        self.stage.set(to % self.slots.stages);
+        self.tail.set(self.stage.get());
+    }
+
+    fn after(&self, stage: Reg<u32>) -> Reg<u32> {
+        select(stage.eq(self.slots.stages - 1), 0u32, stage + 1)
+    }
+
+    fn restart(&self) {
+        self.parity.set(self.first);
+        [self.stage, self.tail, self.held]
+            .into_iter()
+            .for_each(|v| v.set(0u32));
+    }
+}

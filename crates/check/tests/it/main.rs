@@ -1,0 +1,4 @@
+//! The rules of the checker, and the checker against brute force.
+
+mod brute;
+mod rules;

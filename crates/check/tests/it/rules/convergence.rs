@@ -1,0 +1,257 @@
+use warpline_ir::ops::control::CtaSync;
+use warpline_ir::ops::special::ReadSpecial;
+use warpline_ir::ops::warp::WarpSync;
+use warpline_ir::ops::{bits, compare};
+use warpline_ir::*;
+use warpline_testkit::raw::RawKernel;
+
+const ALL_LANES: Operand = Operand::Imm(0xffff_ffff);
+
+fn under(k: &mut RawKernel, cond: RegId, op: impl Into<Op>) {
+    let then = Block(vec![k.op(11, op)]);
+    let stmt = k.stmt(
+        10,
+        StmtKind::If {
+            cond,
+            then,
+            other: Block::default(),
+        },
+    );
+    k.run(0, stmt);
+}
+
+#[test]
+fn an_aligned_op_under_a_uniform_condition_passes() {
+    let mut k = RawKernel::one();
+    let cond = k.value(Type::Pred);
+    under(&mut k, cond, CtaSync);
+    k.passes();
+}
+
+#[test]
+fn an_aligned_op_under_a_condition_of_lanes_is_refused() {
+    let mut k = RawKernel::one();
+    let cond = k.lane_pred();
+    under(&mut k, cond, CtaSync);
+    let text = k.refused("R15.warp", 11);
+    assert!(
+        text.contains(
+            "cta_sync is reached by all lanes of a warp together; the if at kernel.rs:10 parts them"
+        ),
+        "{text}"
+    );
+}
+
+#[test]
+fn an_aligned_op_in_an_elected_lane_is_refused() {
+    let mut k = RawKernel::one();
+    let body = Block(vec![k.op(11, CtaSync)]);
+    let stmt = k.stmt(10, StmtKind::Elect { body });
+    k.run(0, stmt);
+    let text = k.refused("R15.warp", 11);
+    assert!(text.contains("the elect at kernel.rs:10"), "{text}");
+}
+
+#[test]
+fn an_aligned_op_in_a_loop_whose_count_is_the_lanes_is_refused() {
+    let mut k = RawKernel::one();
+    let (lane, var) = (k.lane(), k.reg(Type::U32));
+    let body = Block(vec![k.op(11, CtaSync)]);
+    let kind = StmtKind::For {
+        var,
+        from: Operand::Imm(0),
+        to: lane.into(),
+        step: Operand::Imm(1),
+        body,
+        unroll: None,
+    };
+    let stmt = k.stmt(10, kind);
+    k.run(0, stmt);
+    k.refused("R15.warp", 11);
+}
+
+#[test]
+fn a_full_mask_in_part_of_a_warp_is_refused() {
+    let mut k = RawKernel::one();
+    let cond = k.lane_pred();
+    under(&mut k, cond, WarpSync { mask: ALL_LANES });
+    k.refused("R15.mask", 11);
+}
+
+#[test]
+fn lanes_that_reduce_or_compare_must_all_be_there() {
+    use warpline_ir::ops::warp::{MatchAll, MatchAny, Redux, ReduxMode};
+    fn refused(make: impl FnOnce(Type, RegId, RegId, Operand) -> Op) {
+        let mut k = RawKernel::one();
+        let (lane, cond) = (k.lane(), k.lane_pred());
+        let (dst, all) = (k.reg(Type::U32), k.reg(Type::Pred));
+        under(&mut k, cond, make(Type::U32, dst, all, lane.into()));
+        k.refused("R15.mask", 11);
+    }
+    let (mask, mode) = (ALL_LANES, ReduxMode::Add);
+    refused(|ty, dst, _, src| MatchAny { ty, dst, src, mask }.into());
+    refused(|ty, dst, all, src| {
+        MatchAll {
+            ty,
+            dst,
+            all,
+            src,
+            mask,
+        }
+        .into()
+    });
+    refused(|ty, dst, _, src| {
+        Redux {
+            mode,
+            ty,
+            dst,
+            src,
+            mask,
+        }
+        .into()
+    });
+}
+
+#[test]
+fn a_part_mask_in_part_of_a_warp_passes() {
+    let mut k = RawKernel::one();
+    let cond = k.lane_pred();
+    under(
+        &mut k,
+        cond,
+        WarpSync {
+            mask: Operand::Imm(0x1f),
+        },
+    );
+    k.passes();
+}
+
+#[test]
+fn an_elect_in_part_of_a_warp_is_refused() {
+    let mut k = RawKernel::one();
+    let cond = k.lane_pred();
+    let elect = k.stmt(
+        11,
+        StmtKind::Elect {
+            body: Block::default(),
+        },
+    );
+    let then = Block(vec![elect]);
+    let stmt = k.stmt(
+        10,
+        StmtKind::If {
+            cond,
+            then,
+            other: Block::default(),
+        },
+    );
+    k.run(0, stmt);
+    k.refused("R15.elect", 11);
+}
+
+#[test]
+fn an_elect_inside_an_elect_passes() {
+    let mut k = RawKernel::one();
+    let inner = k.stmt(
+        11,
+        StmtKind::Elect {
+            body: Block::default(),
+        },
+    );
+    let stmt = k.stmt(
+        10,
+        StmtKind::Elect {
+            body: Block(vec![inner]),
+        },
+    );
+    k.run(0, stmt);
+    k.passes();
+}
+
+/// `if (index >> shift) == 0 { op }`.
+fn by_index(which: Special, shift: u64, op: impl Into<Op>) -> RawKernel {
+    let mut k = RawKernel::one();
+    let (index, group, cond) = (k.reg(Type::U32), k.reg(Type::U32), k.reg(Type::Pred));
+    let ty = Type::U32;
+    k.push(7, ReadSpecial { dst: index, which });
+    k.push(
+        8,
+        bits::Shr {
+            ty,
+            dst: group,
+            a: index.into(),
+            b: Operand::Imm(shift),
+        },
+    );
+    let (a, b, cmp) = (group.into(), Operand::Imm(0), compare::Cmp::Eq);
+    k.push(
+        9,
+        compare::Setp {
+            cmp,
+            ty,
+            dst: cond,
+            a,
+            b,
+        },
+    );
+    under(&mut k, cond, op);
+    k
+}
+
+#[test]
+fn a_thread_index_by_32_agrees_in_a_warp() {
+    by_index(Special::Tid, 5, CtaSync).passes();
+    by_index(Special::Tid, 4, CtaSync).refused("R15.warp", 11);
+}
+
+#[test]
+fn a_warp_index_by_4_agrees_in_a_warpgroup() {
+    use warpline_ir::ops::wgmma::WgmmaFence;
+    by_index(Special::WarpId, 2, WgmmaFence).passes();
+    by_index(Special::Tid, 7, WgmmaFence).passes();
+    by_index(Special::WarpId, 1, WgmmaFence).refused("R14.warpgroup", 11);
+}
+
+#[test]
+fn a_vote_agrees_in_a_warp_and_a_shuffle_from_one_lane_too() {
+    use warpline_ir::ops::warp::{Shuffle, ShuffleMode, Vote, VoteMode};
+    let mut k = RawKernel::one();
+    let (src, dst) = (k.lane_pred(), k.reg(Type::Pred));
+    k.push(
+        9,
+        Vote {
+            mode: VoteMode::Any,
+            dst,
+            src: src.into(),
+            mask: ALL_LANES,
+        },
+    );
+    under(&mut k, dst, CtaSync);
+    k.passes();
+
+    let mut k = RawKernel::one();
+    let (lane, same, cond) = (k.lane(), k.reg(Type::U32), k.reg(Type::Pred));
+    let shuffle = Shuffle {
+        mode: ShuffleMode::Idx,
+        ty: Type::U32,
+        dst: same,
+        src: lane.into(),
+        lane: Operand::Imm(0),
+        clamp: 31,
+        mask: ALL_LANES,
+    };
+    k.push(8, shuffle);
+    let (a, b, cmp) = (same.into(), Operand::Imm(0), compare::Cmp::Eq);
+    k.push(
+        9,
+        compare::Setp {
+            cmp,
+            ty: Type::U32,
+            dst: cond,
+            a,
+            b,
+        },
+    );
+    under(&mut k, cond, CtaSync);
+    k.passes();
+}

@@ -1,0 +1,412 @@
+//! The same trip count written in different ways: roles agree, whatever the spelling. Beside each
+//! pair stands one that differs by one, which is refused.
+
+use crate::rules::kernel;
+use warpline_ir::Kernel;
+use warpline_ir::build::*;
+use warpline_testkit::verdict::{breaches, proved};
+
+const STAGES: u32 = 3;
+
+/// Where a role is in a ring.
+#[derive(Clone, Copy)]
+struct Cursor {
+    stage: Var<u32>,
+    parity: Var<u32>,
+}
+
+impl Cursor {
+    fn new(parity: u32) -> Self {
+        Self {
+            stage: Var::new(0u32),
+            parity: Var::new(parity),
+        }
+    }
+
+    fn next(self) {
+        let next = self.stage.get() + 1u32;
+        let wrap = next.eq(STAGES);
+        self.stage.set(select(wrap, 0u32, next));
+        self.parity
+            .set(select(wrap, self.parity.get() ^ 1u32, self.parity.get()));
+    }
+}
+
+/// One step of a role with a ring.
+type Step<'a> = dyn Fn() + 'a;
+/// A role: runs a step so often, from a parameter.
+type Role = dyn for<'a> Fn(Reg<u32>, &Step<'a>);
+
+/// One role gives slots of a ring and another takes them, each as often as it says of `n`.
+fn ring(give: &Role, take: &Role) -> Kernel {
+    kernel(|k| {
+        let n = k.param::<u32>("n");
+        let [full, empty] = ["full", "empty"].map(|b| k.barrier(b, STAGES).count(1));
+        k.role("give").warps(1).body(|| {
+            elect(|| {
+                let at = Cursor::new(1);
+                give(n, &|| {
+                    empty.at(at.stage.get()).wait(at.parity.get());
+                    full.at(at.stage.get()).arrive();
+                    at.next();
+                });
+            });
+        });
+        k.role("take").warps(1).body(|| {
+            elect(|| {
+                let at = Cursor::new(0);
+                take(n, &|| {
+                    full.at(at.stage.get()).wait(at.parity.get());
+                    empty.at(at.stage.get()).arrive();
+                    at.next();
+                });
+            });
+        });
+    })
+}
+
+#[track_caller]
+fn agree(give: &Role, take: &Role) {
+    proved(&ring(give, take));
+}
+
+#[track_caller]
+fn differ(give: &Role, take: &Role) {
+    assert!(!breaches(&ring(give, take)).is_empty());
+}
+
+fn each(count: Reg<u32>, step: &Step<'_>) {
+    steps(count).each(|_| step());
+}
+
+#[test]
+fn a_count_rounded_up_is_the_same_however_it_is_written() {
+    agree(&|n, s| each(n.div_ceil(64), s), &|n, s| {
+        each((n + 63u32) / 64u32, s)
+    });
+    agree(&|n, s| each(n.div_ceil(64), s), &|n, s| {
+        each((n + 63u32) >> 6u32, s)
+    });
+    agree(&|n, s| each(n.div_ceil(48), s), &|n, s| {
+        each((n + 47u32) / 48u32, s)
+    });
+    differ(&|n, s| each(n.div_ceil(64), s), &|n, s| {
+        each((n + 64u32) / 64u32, s)
+    });
+}
+
+#[test]
+fn multiples_and_quotients_are_the_same_by_shifts() {
+    agree(&|n, s| each(n * 2u32, s), &|n, s| each(n + n, s));
+    agree(&|n, s| each(n / 64u32, s), &|n, s| each(n >> 6u32, s));
+    agree(&|n, s| each(n * 4u32, s), &|n, s| each(n << 2u32, s));
+    agree(&|n, s| each(n & !63u32, s), &|n, s| {
+        each(n / 64u32 * 64u32, s)
+    });
+    agree(&|n, s| each(n % 64u32, s), &|n, s| {
+        each(n - n / 64u32 * 64u32, s)
+    });
+    differ(&|n, s| each(n * 4u32, s), &|n, s| each(n << 3u32, s));
+    differ(&|n, s| each(n / 64u32, s), &|n, s| each(n >> 5u32, s));
+}
+
+#[test]
+fn a_first_part_and_the_rest_make_a_whole() {
+    agree(
+        &|n, s| {
+            let first = n.min(STAGES);
+            each(first, s);
+            each(n - first, s);
+        },
+        &|n, s| each(n, s),
+    );
+    agree(
+        &|n, s| {
+            each(n.min(STAGES), s);
+            range(n.min(STAGES), n).each(|_| s());
+        },
+        &|n, s| each(n, s),
+    );
+    differ(
+        &|n, s| {
+            each(n.min(STAGES), s);
+            range(STAGES + 1, n).each(|_| s());
+        },
+        &|n, s| each(n, s),
+    );
+}
+
+#[test]
+fn two_halves_make_a_whole() {
+    let halves: &Role = &|n, s| {
+        each(n / 2u32, s);
+        each(n - n / 2u32, s);
+    };
+    agree(halves, &|n, s| each(n, s));
+    differ(
+        &|n, s| {
+            each(n / 2u32, s);
+            each(n / 2u32, s);
+        },
+        &|n, s| each(n, s),
+    );
+}
+
+#[test]
+fn the_last_iteration_may_be_told_by_the_count() {
+    let kernel = |at: u32| {
+        kernel(|k| {
+            let n = k.param::<u32>("n");
+            let last = k.barrier("last", 1).count(1);
+            let [full, empty] = ["full", "empty"].map(|b| k.barrier(b, STAGES).count(1));
+            k.role("give").warps(1).body(|| {
+                elect(|| {
+                    let cursor = Cursor::new(1);
+                    steps(n).each(|i| {
+                        empty.at(cursor.stage.get()).wait(cursor.parity.get());
+                        full.at(cursor.stage.get()).arrive();
+                        cursor.next();
+                        if_((i + 1u32).eq(n), || last.at(0u32).arrive());
+                    });
+                });
+            });
+            k.role("take").warps(1).body(|| {
+                elect(|| {
+                    let cursor = Cursor::new(0);
+                    steps(n).each(|i| {
+                        full.at(cursor.stage.get()).wait(cursor.parity.get());
+                        empty.at(cursor.stage.get()).arrive();
+                        cursor.next();
+                        if_((i + at).eq(n), || last.at(0u32).wait(0u32));
+                    });
+                });
+            });
+        })
+    };
+    proved(&kernel(1));
+    assert!(!breaches(&kernel(5)).is_empty());
+}
+
+#[test]
+fn a_loop_may_count_down() {
+    let down: &Role = &|n, s| {
+        let left = Var::new(n);
+        while_(
+            || left.get().gt(0u32),
+            || {
+                s();
+                left.set(left.get() - 1u32);
+            },
+        );
+    };
+    agree(down, &|n, s| each(n, s));
+    agree(down, down);
+    differ(down, &|n, s| each(n + 1u32, s));
+}
+
+#[test]
+fn a_role_may_run_the_second_of_two_loops_only() {
+    let kernel = |second: &dyn Fn(Reg<u32>) -> Reg<u32>| {
+        kernel(|k| {
+            let n = k.param::<u32>("n");
+            let ring = |name: &str| {
+                [format!("{name}.full"), format!("{name}.empty")]
+                    .map(|b| k.barrier(&b, STAGES).count(1))
+            };
+            let (one, two) = (ring("one"), ring("two"));
+            let give = |[full, empty]: [Bar; 2], n: Reg<u32>| {
+                let at = Cursor::new(1);
+                steps(n).each(|_| {
+                    empty.at(at.stage.get()).wait(at.parity.get());
+                    full.at(at.stage.get()).arrive();
+                    at.next();
+                });
+            };
+            let take = |[full, empty]: [Bar; 2], n: Reg<u32>| {
+                let at = Cursor::new(0);
+                steps(n).each(|_| {
+                    full.at(at.stage.get()).wait(at.parity.get());
+                    empty.at(at.stage.get()).arrive();
+                    at.next();
+                });
+            };
+            k.role("give").warps(1).body(|| {
+                elect(|| {
+                    give(one, n);
+                    give(two, n);
+                });
+            });
+            k.role("first").warps(1).body(|| elect(|| take(one, n)));
+            k.role("second")
+                .warps(1)
+                .body(|| elect(|| take(two, second(n))));
+        })
+    };
+    proved(&kernel(&|n| n));
+    assert!(!breaches(&kernel(&|n| n + 1u32)).is_empty());
+}
+
+#[test]
+fn a_running_counter_gives_stage_and_parity() {
+    let kernel = |by: u32| {
+        kernel(|k| {
+            let [tiles, depth] = ["tiles", "depth"].map(|p| k.param::<u32>(p));
+            let [full, empty] = ["full", "empty"].map(|b| k.barrier(b, STAGES).count(1));
+            let at = |tile: Reg<u32>, i: Reg<u32>| {
+                let it = tile * depth + i;
+                (it % STAGES, (it / STAGES) & 1u32)
+            };
+            k.role("give").warps(1).body(|| {
+                elect(|| {
+                    steps(tiles).each(|tile| {
+                        steps(depth).each(|i| {
+                            let (stage, parity) = at(tile, i);
+                            empty.at(stage).wait(parity ^ 1u32);
+                            full.at(stage).arrive();
+                        });
+                    });
+                });
+            });
+            k.role("take").warps(1).body(|| {
+                elect(|| {
+                    steps(tiles).each(|tile| {
+                        steps(depth).each(|i| {
+                            let (stage, parity) = at(tile, i * by);
+                            full.at(stage).wait(parity);
+                            empty.at(stage).arrive();
+                        });
+                    });
+                });
+            });
+        })
+    };
+    proved(&kernel(1));
+    assert!(!breaches(&kernel(2)).is_empty());
+}
+
+#[test]
+fn tiles_of_a_persistent_grid_are_the_same_for_roles_with_other_barriers() {
+    proved(&kernel(|k| {
+        let [tiles, depth] = ["tiles", "depth"].map(|p| k.param::<u32>(p));
+        let [full, empty] = ["full", "empty"].map(|b| k.barrier(b, STAGES).count(1));
+        let done = k.barrier("done", 1).count(1);
+        k.role("give").warps(1).body(|| {
+            elect(|| {
+                let at = Cursor::new(1);
+                range(cta_id(), tiles).by(grid_ctas()).each(|_| {
+                    steps(depth).each(|_| {
+                        empty.at(at.stage.get()).wait(at.parity.get());
+                        full.at(at.stage.get()).arrive();
+                        at.next();
+                    });
+                });
+            });
+        });
+        k.role("take").warps(1).body(|| {
+            elect(|| {
+                let at = Cursor::new(0);
+                range(cta_id(), tiles).by(grid_ctas()).each(|_| {
+                    steps(depth).each(|_| {
+                        full.at(at.stage.get()).wait(at.parity.get());
+                        empty.at(at.stage.get()).arrive();
+                        at.next();
+                    });
+                    done.at(0u32).arrive();
+                });
+            });
+        });
+    }));
+}
+
+#[test]
+fn a_count_from_memory_that_nobody_writes_is_the_same_for_all_roles() {
+    let kernel = |offset: u32| {
+        kernel(|k| {
+            let tiles = k.param::<u32>("tiles");
+            let counts = k.pointer::<u32>("counts");
+            let [full, empty] = ["full", "empty"].map(|b| k.barrier(b, STAGES).count(1));
+            k.role("give").warps(1).body(|| {
+                elect(|| {
+                    let at = Cursor::new(1);
+                    steps(tiles).each(|t| {
+                        steps(counts.load(t)).each(|_| {
+                            empty.at(at.stage.get()).wait(at.parity.get());
+                            full.at(at.stage.get()).arrive();
+                            at.next();
+                        });
+                    });
+                });
+            });
+            k.role("take").warps(1).body(|| {
+                elect(|| {
+                    let at = Cursor::new(0);
+                    steps(tiles).each(|t| {
+                        steps(counts.load(t + offset)).each(|_| {
+                            full.at(at.stage.get()).wait(at.parity.get());
+                            empty.at(at.stage.get()).arrive();
+                            at.next();
+                        });
+                    });
+                });
+            });
+        })
+    };
+    proved(&kernel(0));
+    assert!(!breaches(&kernel(1)).is_empty());
+}
+
+#[test]
+fn the_last_steps_of_a_tile_may_be_a_loop_of_their_own() {
+    let report = |last: u32| {
+        let kernel = kernel(|k| {
+            let [tiles, depth] = ["tiles", "depth"].map(|p| k.param::<u32>(p));
+            let [full, empty] = ["full", "empty"].map(|b| k.barrier(b, STAGES).count(1));
+            let early = 2u32;
+            k.role("give").warps(1).body(|| {
+                elect(|| {
+                    let at = Cursor::new(1);
+                    let step = || {
+                        empty.at(at.stage.get()).wait(at.parity.get());
+                        full.at(at.stage.get()).arrive();
+                        at.next();
+                    };
+                    if_(cta_id().lt(tiles), || {
+                        for i in 0..early {
+                            if_(depth.gt(i), step);
+                        }
+                    });
+                    let from = Var::new(early);
+                    range(cta_id(), tiles).by(grid_ctas()).each(|_| {
+                        range(from.get(), depth).each(|_| step());
+                        from.set(0u32);
+                    });
+                });
+            });
+            k.role("take").warps(1).body(|| {
+                elect(|| {
+                    let at = Cursor::new(0);
+                    let step = || {
+                        full.at(at.stage.get()).wait(at.parity.get());
+                        empty.at(at.stage.get()).arrive();
+                        at.next();
+                    };
+                    range(cta_id(), tiles).by(grid_ctas()).each(|_| {
+                        if_else(
+                            depth.lt(3u32),
+                            || steps(depth).each(|_| step()),
+                            || {
+                                steps(depth - last).each(|_| step());
+                                steps(3u32).each(|_| step());
+                            },
+                        );
+                    });
+                });
+            });
+        });
+        warpline_check::examine(&kernel, &warpline_ir::Target::SM_90A)
+    };
+    let right = report(3);
+    assert!(right.refusals.is_empty(), "{:?}", right.refusals);
+    assert!(right.states < 100, "{} states", right.states);
+    assert!(!report(4).refusals.is_empty());
+}

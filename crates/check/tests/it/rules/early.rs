@@ -1,0 +1,125 @@
+use crate::rules::kernel;
+use warpline_check::rules::{early_start, unsettled, writes};
+use warpline_ir::build::*;
+use warpline_ir::ops::memory::PrefetchTo;
+use warpline_ir::{Kernel, ParamId, Target};
+use warpline_testkit::verdict::breaches;
+
+/// One role that copies a vector, by `body`.
+fn copy(body: impl FnOnce(Global<u32>, Global<u32>)) -> Kernel {
+    kernel(|k| {
+        let (x, y) = (k.pointer::<u32>("x"), k.pointer::<u32>("y"));
+        k.role("all").body(|| body(x, y));
+    })
+}
+
+fn early(kernel: &Kernel) -> Vec<u32> {
+    let all = early_start(kernel, &Target::SM_90A);
+    assert!(all.iter().all(|r| r.code() == "R16.wait"));
+    all.iter().filter_map(|r| Some(r.at?.line)).collect()
+}
+
+#[test]
+fn a_wait_before_all_accesses_passes() {
+    let k = copy(|x, y| {
+        x.prefetch(lane_id(), PrefetchTo::L2);
+        wait_prerequisites();
+        y.store(lane_id(), x.load(lane_id()));
+    });
+    assert_eq!(breaches(&k), []);
+    assert!(early(&k).is_empty());
+}
+
+#[test]
+fn a_read_before_the_wait_is_refused() {
+    let mut line = 0;
+    let k = copy(|x, y| {
+        line = line!() + 1;
+        let value = x.load(lane_id());
+        wait_prerequisites();
+        y.store(lane_id(), value);
+    });
+    assert_eq!(breaches(&k), [("R16.wait", line, None)]);
+}
+
+#[test]
+fn what_is_settled_may_be_read_before_the_wait_and_not_written() {
+    let k = copy(|x, y| {
+        let value = x.settled().load(lane_id());
+        wait_prerequisites();
+        y.store(lane_id(), value);
+    });
+    assert_eq!(breaches(&k), []);
+    assert_eq!(writes(&k, &Target::SM_90A), [ParamId(1)]);
+    assert_eq!(unsettled(&k, &[ParamId(1)]), []);
+    assert_eq!(unsettled(&k, &[ParamId(0)])[0].code(), "R16.settled");
+    let mut line = 0;
+    let k = copy(|x, _| {
+        line = line!() + 1;
+        x.settled().store(lane_id(), 1u32);
+        wait_prerequisites();
+    });
+    assert_eq!(breaches(&k), [("R16.wait", line, None)]);
+}
+
+#[test]
+fn a_write_behind_a_wait_that_may_be_skipped_is_refused() {
+    let mut line = 0;
+    let k = copy(|_, y| {
+        if_(lane_id().lt(3u32), wait_prerequisites);
+        line = line!() + 1;
+        y.store(lane_id(), 1u32);
+    });
+    assert_eq!(breaches(&k), [("R16.wait", line, None)]);
+    let k = copy(|_, y| {
+        if_else(lane_id().lt(3u32), wait_prerequisites, wait_prerequisites);
+        y.store(lane_id(), 1u32);
+    });
+    assert_eq!(breaches(&k), []);
+}
+
+#[test]
+fn a_wait_of_one_lane_is_for_what_that_lane_does() {
+    let k = copy(|_, y| {
+        elect_lane(wait_prerequisites);
+        elect_lane(|| y.store(0u32, 1u32));
+    });
+    assert_eq!(breaches(&k), []);
+    let mut line = 0;
+    let k = copy(|_, y| {
+        elect_lane(wait_prerequisites);
+        line = line!() + 1;
+        y.store(lane_id(), 1u32);
+    });
+    assert_eq!(breaches(&k), [("R16.wait", line, None)]);
+}
+
+#[test]
+fn every_role_waits_for_itself() {
+    let mut line = 0;
+    let k = kernel(|k| {
+        let (x, y) = (k.pointer::<u32>("x"), k.pointer::<u32>("y"));
+        k.role("first").body(|| {
+            wait_prerequisites();
+            x.store(lane_id(), 1u32);
+        });
+        k.role("second").body(|| {
+            line = line!() + 1;
+            y.store(lane_id(), 2u32);
+        });
+    });
+    assert_eq!(breaches(&k), [("R16.wait", line, None)]);
+}
+
+#[test]
+fn a_kernel_without_a_wait_does_not_start_early() {
+    let mut line = 0;
+    let k = copy(|x, y| {
+        line = line!() + 1;
+        y.store(lane_id(), x.load(lane_id()));
+    });
+    assert_eq!(breaches(&k), []);
+    assert_eq!(early(&k), [line]);
+    let idle = kernel(|k| k.role("all").body(|| {}));
+    assert!(early(&idle).is_empty());
+}

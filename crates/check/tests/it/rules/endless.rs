@@ -1,0 +1,184 @@
+//! Loops that never end.
+
+use crate::rules::kernel;
+use warpline_check::{Outcome, examine};
+use warpline_ir::build::*;
+use warpline_ir::{Block, Kernel, MemoryOrder, Operand, Scope, StmtKind, Target, Type};
+use warpline_testkit::raw::RawKernel;
+use warpline_testkit::verdict::{NONE, breaches, codes};
+
+fn all(body: impl FnOnce(Reg<u32>, Global<u32>)) -> Kernel {
+    kernel(|k| {
+        let (n, x) = (k.param::<u32>("n"), k.pointer::<u32>("x"));
+        k.role("all").body(|| body(n, x));
+    })
+}
+
+#[test]
+fn while_true_never_ends() {
+    let mut at = 0;
+    let k = all(|_, x| {
+        let on = Var::new(true);
+        at = line!() + 1;
+        while_(|| on.get(), || x.store(lane_id(), 1u32));
+    });
+    assert_eq!(breaches(&k), [("R17.endless", at, Some(at))]);
+    let set = |value: bool| {
+        all(|_, x| {
+            let on = Var::new(true);
+            while_(
+                || on.get(),
+                || {
+                    x.store(lane_id(), 1u32);
+                    on.set(value);
+                },
+            );
+        })
+    };
+    assert_eq!(codes(&set(true)), ["R17.endless"]);
+    assert_eq!(codes(&set(false)), NONE);
+    let compared = all(|_, x| while_(|| lane_id().lt(32u32), || x.store(lane_id(), 1u32)));
+    assert_eq!(codes(&compared), ["R17.endless"]);
+}
+
+#[test]
+fn a_condition_that_the_loop_does_not_change_never_ends_it() {
+    let k = all(|n, x| {
+        let go = n.gt(4u32);
+        while_(|| go, || x.store(lane_id(), 1u32));
+    });
+    assert_eq!(codes(&k), ["R17.endless"]);
+    let counted = |counts: bool| {
+        all(|n, x| {
+            let i = Var::new(0u32);
+            let other = Var::new(0u32);
+            while_(
+                || (i.get() * 2).lt(n),
+                || {
+                    x.store(i.get(), 1u32);
+                    let to = if counts { i } else { other };
+                    to.set(to.get() + 1);
+                },
+            );
+        })
+    };
+    assert_eq!(codes(&counted(false)), ["R17.endless"]);
+    assert_eq!(codes(&counted(true)), NONE);
+}
+
+#[test]
+fn what_another_thread_changes_ends_a_loop() {
+    let k = kernel(|k| {
+        let done = k.barrier("done", 1).count(1);
+        k.role("set").body(|| elect_lane(|| done.at(0u32).arrive()));
+        k.role("ask")
+            .body(|| while_(|| !done.at(0u32).test(0u32), || nanosleep(20)));
+    });
+    assert!(!codes(&k).contains(&"R17.endless"));
+    let mut k = kernel(|k| {
+        let x = k.pointer::<u32>("x");
+        let order = MemoryOrder::acquire(Scope::Gpu);
+        k.role("all").body(|| {
+            elect_lane(|| {
+                let release = MemoryOrder::release(Scope::Gpu);
+                if_(cta_id().eq(0u32), || x.word(0u32).store(1u32, release));
+                while_(|| x.word(0u32).load(order).eq(0u32), || nanosleep(20));
+            });
+        });
+    });
+    k.co_resident = true;
+    assert_eq!(codes(&k), NONE);
+}
+
+#[test]
+fn a_loop_that_threads_leave_by_exit_ends() {
+    let k = |leaves: bool| {
+        all(|n, x| {
+            let (on, i) = (Var::new(true), Var::new(0u32));
+            while_(
+                || on.get(),
+                || {
+                    x.store(lane_id(), 1u32);
+                    i.set(i.get() + 1);
+                    if leaves {
+                        if_(i.get().gt(n), exit);
+                    }
+                },
+            );
+        })
+    };
+    assert_eq!(codes(&k(false)), ["R17.endless"]);
+    assert!(!codes(&k(true)).contains(&"R17.endless"));
+}
+
+#[test]
+fn a_step_of_zero_never_advances() {
+    let by = |step: u32| {
+        all(move |_, x| {
+            let step = Var::new(step);
+            range(0u32, 8u32).by(step.get()).each(|i| x.store(i, 1u32));
+        })
+    };
+    assert_eq!(codes(&by(0)), ["R17.step"]);
+    assert_eq!(codes(&by(2)), NONE);
+    // As a constant of the program itself.
+    let constant = |step: u64| {
+        let mut k = RawKernel::one();
+        let var = k.reg(Type::U32);
+        let kind = StmtKind::For {
+            var,
+            from: Operand::Imm(0),
+            to: Operand::Imm(8),
+            step: Operand::Imm(step),
+            body: Block::default(),
+            unroll: None,
+        };
+        let stmt = k.stmt(12, kind);
+        k.run(0, stmt);
+        k
+    };
+    constant(0).refused("R17.step", 12);
+    constant(1).passes();
+}
+
+#[test]
+fn a_step_that_a_launch_may_set_to_zero_needs_a_declared_fact() {
+    let k = |least: u32, product: bool| {
+        kernel(|k| {
+            let (step, x) = (k.param::<u32>("step"), k.pointer::<u32>("x"));
+            let step = if least > 0 {
+                step.at_least(least)
+            } else {
+                step
+            };
+            k.role("all").body(|| {
+                let step = if product { grid_ctas() * step } else { step };
+                range(0u32, 8u32).by(step).each(|i| x.store(i, 1u32));
+            });
+        })
+    };
+    for product in [false, true] {
+        let report = examine(&k(0, product), &Target::SM_90A);
+        assert_eq!(report.outcome(), Outcome::Undecided);
+        let [found] = report.refusals.as_slice() else {
+            panic!("one refusal: {:?}", report.refusals);
+        };
+        assert_eq!(found.code(), "R17.step");
+        let help = found.help.as_deref().unwrap_or_default();
+        assert!(help.contains("step.at_least(1)"), "{help}");
+        let report = examine(&k(1, product), &Target::SM_90A);
+        assert_eq!(report.outcome(), Outcome::Proved);
+        // A product of two that a launch decides may wrap around.
+        let wraps = report.assumptions.iter().any(|a| a.code == "A.wrap");
+        assert_eq!(wraps, product);
+    }
+    // The extents of a grid are at least 1, and the end may be a product.
+    let k = all(|n, x| {
+        range(cta_id(), grid_ctas() * n)
+            .by(grid_ctas())
+            .each(|i| x.store(i, 1u32));
+    });
+    let report = examine(&k, &Target::SM_90A);
+    assert_eq!(report.outcome(), Outcome::Proved);
+    assert!(report.assumptions.iter().all(|a| a.code != "A.wrap"));
+}

@@ -1,0 +1,21 @@
+use warpline_ir::ops::arith::Add;
+use warpline_ir::{Operand, Type};
+use warpline_testkit::raw::RawKernel;
+
+#[test]
+fn an_op_the_target_does_not_have_is_refused() {
+    let mut k = RawKernel::one();
+    let dst = k.reg(Type::Tf32);
+    let one = Operand::Imm(1);
+    k.push(
+        10,
+        Add {
+            ty: Type::Tf32,
+            dst,
+            a: one,
+            b: one,
+        },
+    );
+    let text = k.refused("S.op", 10);
+    assert!(text.contains("not tf32"), "{text}");
+}

@@ -1,0 +1,166 @@
+//! Flags that are looked at once.
+
+use crate::rules::kernel;
+use warpline_ir::build::*;
+use warpline_ir::ops::atomic::AtomicOp;
+use warpline_ir::ops::memory::LoadCache;
+use warpline_ir::{Kernel, MemoryOrder, Scope};
+use warpline_testkit::verdict::{NONE, breaches, codes};
+
+const ACQUIRE: MemoryOrder = MemoryOrder::acquire(Scope::Gpu);
+const RELEASE: MemoryOrder = MemoryOrder::release(Scope::Gpu);
+const RELAXED: MemoryOrder = MemoryOrder::relaxed(Scope::Gpu);
+
+/// One CTA leaves a number and raises a flag; the others look, and read it if it is there.
+fn hand_over(
+    look: impl FnOnce(Global<u32>) -> Reg<bool>,
+    first: impl FnOnce(),
+) -> (Kernel, [u32; 2]) {
+    let mut lines = [0; 2];
+    let k = kernel(|k| {
+        let (flag, data) = (k.pointer::<u32>("flag"), k.pointer::<u32>("data"));
+        let out = k.pointer::<u32>("out");
+        k.role("all").body(|| {
+            elect_lane(|| {
+                if_else(
+                    cta_id().eq(0u32),
+                    || {
+                        data.store(0u32, 7u32);
+                        flag.word(0u32).store(1u32, RELEASE);
+                    },
+                    || {
+                        lines[0] = line!() + 1;
+                        let raised = look(flag);
+                        if_(raised, || {
+                            first();
+                            lines[1] = line!() + 1;
+                            let x = data.load(0u32);
+                            out.store(cta_id(), x);
+                        });
+                    },
+                );
+            });
+        });
+    });
+    (k, lines)
+}
+
+#[test]
+fn a_flag_that_is_looked_at_once_is_acquired() {
+    let by = |order: MemoryOrder| move |flag: Global<u32>| flag.word(0u32).load(order).eq(1u32);
+    assert_eq!(breaches(&hand_over(by(ACQUIRE), || {}).0), []);
+    let fenced = hand_over(by(RELAXED), || fence_acquire(Scope::Gpu)).0;
+    assert_eq!(breaches(&fenced), []);
+    for wrong in [RELAXED, MemoryOrder::acquire(Scope::Cluster)] {
+        let mut line = 0;
+        let (k, [_, read]) = hand_over(
+            |flag| {
+                line = line!() + 1;
+                flag.word(0u32).load(wrong).eq(1u32)
+            },
+            || {},
+        );
+        let found = breaches(&k);
+        assert!(
+            found.contains(&("R18.acquire", line, Some(read))),
+            "{found:?}"
+        );
+    }
+    // A fence of the CTA reaches no other one.
+    let (k, _) = hand_over(by(RELAXED), || fence_acquire(Scope::Cta));
+    assert_eq!(codes(&k), ["R18.acquire"]);
+}
+
+#[test]
+fn no_fence_makes_a_plain_load_an_acquire() {
+    for fenced in [false, true] {
+        let (k, _) = hand_over(
+            |flag| flag.load(0u32).ne(0u32),
+            || {
+                if fenced {
+                    fence_acquire(Scope::Gpu);
+                }
+            },
+        );
+        assert_eq!(codes(&k), ["R18.acquire"]);
+    }
+    // A volatile load is a relaxed one.
+    let volatile = |flag: Global<u32>| {
+        let [x] = flag.load_cached::<u32, 1>(0u32, LoadCache::VOLATILE);
+        x.ne(0u32)
+    };
+    assert_eq!(codes(&hand_over(volatile, || {}).0), ["R18.acquire"]);
+    let fenced = hand_over(volatile, || fence_acquire(Scope::Gpu)).0;
+    assert_eq!(codes(&fenced), NONE);
+}
+
+/// Tiles with a flag each, in rounds; a shared word carries what one lane saw to the others.
+#[test]
+fn the_flag_may_be_an_array_and_the_answer_may_take_a_detour() {
+    let k = |order: MemoryOrder| {
+        kernel(|k| {
+            let (ready, data) = (k.pointer::<u32>("ready"), k.pointer::<u32>("data"));
+            let (n, out) = (k.param::<u32>("n"), k.pointer::<u32>("out"));
+            let t = k.tile::<u32>("t", 1, 1).plain().declare();
+            k.role("make").body(|| {
+                steps(n).each(|i| {
+                    data.store(i * 32u32 + lane_id(), i);
+                    warp_sync();
+                    elect_lane(|| {
+                        let word = ready.word(i);
+                        word.reduce(AtomicOp::Add, 1u32, RELEASE);
+                    });
+                });
+            });
+            k.role("take").body(|| {
+                steps(n).each(|i| {
+                    elect_lane(|| t.whole().store(0u32, 0u32, ready.word(i).load(order)));
+                    warp_sync();
+                    let raised = t.whole().load(0u32, 0u32).ne(0u32);
+                    if_(raised, || {
+                        let at = i * 32u32 + lane_id();
+                        out.store(at, data.load(at));
+                    });
+                    warp_sync();
+                });
+            });
+        })
+    };
+    assert_eq!(codes(&k(RELAXED)), ["R18.acquire"]);
+    assert_eq!(codes(&k(ACQUIRE)), NONE);
+}
+
+#[test]
+fn a_barrier_of_the_cta_orders_a_plain_word_of_its_own() {
+    let k = |meets: bool| {
+        kernel(|k| {
+            let (count, data) = (k.pointer::<u32>("count"), k.pointer::<u32>("data"));
+            k.role("all").warps(2).body(|| {
+                data.store(thread_id(), 1u32);
+                count.word(0u32).reduce(AtomicOp::Add, 1u32, RELEASE);
+                if meets {
+                    cta_sync();
+                }
+                let many = count.load(0u32).gt(3u32);
+                if_(many, || {
+                    let x = data.load(63u32.reg() - thread_id());
+                    data.store(thread_id() + 64u32, x);
+                });
+            });
+        })
+    };
+    assert_eq!(codes(&k(false)), ["R18.acquire"]);
+    assert_eq!(codes(&k(true)), NONE);
+}
+
+#[test]
+fn a_branch_on_data_that_no_flag_guards_is_none() {
+    let k = kernel(|k| {
+        let (x, y) = (k.pointer::<u32>("x"), k.pointer::<u32>("y"));
+        k.role("all").body(|| {
+            let v = x.load(lane_id());
+            if_(v.gt(3u32), || y.store(lane_id(), y.load(lane_id()) + v));
+        });
+    });
+    assert_eq!(codes(&k), NONE);
+}

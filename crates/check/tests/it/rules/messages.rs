@@ -1,0 +1,174 @@
+//! Messages that lead to the bug.
+
+use crate::rules::kernel;
+use warpline_check::{Refusal, examine};
+use warpline_ir::build::*;
+use warpline_ir::{Kernel, Target};
+use warpline_testkit::verdict::proved;
+
+/// The one refusal of a kernel.
+#[track_caller]
+fn refusal(kernel: &Kernel) -> Refusal {
+    let report = examine(kernel, &Target::SM_90A);
+    assert_eq!(report.refusals.len(), 1, "{}", report.text());
+    let refusal = report.refusals[0].clone();
+    assert!(!refusal.undecided && refusal.witness.is_some());
+    refusal
+}
+
+fn line(refusal: &Refusal) -> u32 {
+    refusal.at.map_or(0, |at| at.line)
+}
+
+/// Two roles that meet at a named barrier, beside a third that does not.
+fn named(threads: u32, arriving: u32, waiting: u32) -> Kernel {
+    kernel(|k| {
+        let bar = k.named_barrier("pair");
+        k.role("first").warps(arriving).body(|| bar.arrive(threads));
+        k.role("second").warps(waiting).body(|| bar.sync(threads));
+        k.role("third").warps(1).body(|| ());
+    })
+}
+
+#[test]
+fn a_named_barrier_says_how_many_threads_come() {
+    proved(&named(128, 2, 2));
+    let few = refusal(&named(128, 2, 1));
+    assert_eq!(few.code(), "R10.count");
+    let text = "second (warp 2) waits at barrier pair, and the wait never ends: 96 of 128 threads have come";
+    assert_eq!(few.text, text);
+    let many = refusal(&named(96, 2, 2));
+    assert_eq!(many.code(), "R10.count");
+    let text = "second (warp 3) comes to barrier pair, where 96 threads have met without it: \
+                the roles that come have 128 threads";
+    assert_eq!(many.text, text);
+    assert!(many.help.is_some());
+}
+
+/// Two rings that one role fills one after the other, and the other takes from in an order.
+fn two_rings(opposite: bool) -> (Kernel, [u32; 2]) {
+    let mut lines = [0; 2];
+    let kernel = kernel(|k| {
+        let n = k.param::<u32>("n");
+        let x = k.pointer::<f32>("x");
+        let [a, b] = ["a", "b"].map(|name| k.ring(name, 2, |s| s.vector::<f32>(32)));
+        k.role("load").body(|| {
+            elect(|| {
+                for ring in [&a, &b] {
+                    steps(n).each(|i| {
+                        lines[0] = line!() + 1;
+                        let slot = ring.acquire();
+                        slot.load_bytes(slot.tiles(), x.address(i * 32), 128);
+                        slot.commit();
+                    });
+                }
+            });
+        });
+        k.role("math").body(|| {
+            for ring in if opposite { [&b, &a] } else { [&a, &b] } {
+                lines[1] = line!() + 1;
+                steps(n).each(|_| ring.wait().release());
+            }
+        });
+    });
+    (kernel, lines)
+}
+
+#[test]
+fn rings_in_opposite_order_are_a_circle_with_both_lines() {
+    proved(&two_rings(false).0);
+    let (kernel, lines) = two_rings(true);
+    let found = refusal(&kernel);
+    assert_eq!((found.code(), line(&found)), ("R17.cycle", lines[0]));
+    let other = found.others.iter().filter_map(|side| side.at);
+    assert!({ other }.any(|at| at.line == lines[1]), "{found:?}");
+}
+
+/// A ring of two slots by hand, in which math releases some slots `times` times.
+fn slots(times: u32) -> (Kernel, u32) {
+    let mut last = 0;
+    let kernel = kernel(|k| {
+        let n = k.param::<u32>("n");
+        let x = k.pointer::<f32>("x");
+        let tile = k.tile::<f32>("tile", 1, 32).plain().stages(2).declare();
+        let [full, empty] = ["full", "empty"].map(|b| k.barrier(b, 2).count(1));
+        k.role("load").body(|| {
+            elect(|| {
+                steps(n).each(|i| {
+                    let (s, lap) = (i % 2u32, (i / 2u32) % 2u32);
+                    empty.at(s).wait(lap ^ 1u32);
+                    full.at(s).arrive_expect(128u32);
+                    bulk_load(tile.stage(s), x.address(i * 32), 128u32, full.at(s));
+                });
+            });
+        });
+        k.role("math").body(|| {
+            elect(|| {
+                steps(n).each(|i| {
+                    let (s, lap) = (i % 2u32, (i / 2u32) % 2u32);
+                    full.at(s).wait(lap);
+                    empty.at(s).arrive();
+                    if times > 1 {
+                        last = line!() + 1;
+                        empty.at(s).arrive();
+                    }
+                });
+            });
+        });
+    });
+    (kernel, last)
+}
+
+#[test]
+fn a_double_release_is_reported_at_the_second() {
+    proved(&slots(1).0);
+    let (kernel, last) = slots(2);
+    let found = refusal(&kernel);
+    assert_eq!((found.code(), line(&found)), ("R3.parity", last));
+    assert!(found.help.is_some());
+}
+
+/// A slot that two roles release, one of them perhaps twice.
+fn two_readers(times: u32) -> (Kernel, u32) {
+    let mut last = 0;
+    let kernel = kernel(|k| {
+        let n = k.param::<u32>("n");
+        let full = k.barrier("full", 1).count(1);
+        let empty = k.barrier("empty", 1).count(2);
+        k.role("load").body(|| {
+            elect(|| {
+                let parity = Var::new(1u32);
+                steps(n).each(|_| {
+                    empty.at(0u32).wait(parity.get());
+                    full.at(0u32).arrive();
+                    parity.set(parity.get() ^ 1u32);
+                });
+            });
+        });
+        for (name, times) in [("one", times), ("two", 1)] {
+            k.role(name).body(|| {
+                elect(|| {
+                    let parity = Var::new(0u32);
+                    steps(n).each(|_| {
+                        full.at(0u32).wait(parity.get());
+                        empty.at(0u32).arrive();
+                        if times > 1 {
+                            last = line!() + 1;
+                            empty.at(0u32).arrive();
+                        }
+                        parity.set(parity.get() ^ 1u32);
+                    });
+                });
+            });
+        }
+    });
+    (kernel, last)
+}
+
+#[test]
+fn a_double_release_among_two_is_reported_at_the_second() {
+    proved(&two_readers(1).0);
+    let (kernel, last) = two_readers(2);
+    let found = refusal(&kernel);
+    assert_eq!((found.code(), line(&found)), ("R1.arrivals", last));
+}

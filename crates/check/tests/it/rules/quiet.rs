@@ -1,0 +1,68 @@
+//! Loops in which nothing synchronises, of as many rounds as each warp finds for itself: what they
+//! touch is judged, however often they run.
+
+use crate::rules::kernel;
+use warpline_ir::Kernel;
+use warpline_ir::build::*;
+use warpline_testkit::verdict::breaches;
+
+/// Three warps read a tile that is kept for a while, each in rounds of its own;
+/// `late` gives it back before it is read.
+fn kept(late: bool) -> Kernel {
+    kernel(|k| {
+        let [items, queries] = ["items", "queries"].map(|p| k.param::<u32>(p));
+        let (x, y) = (k.pointer::<u32>("x"), k.pointer::<u32>("y"));
+        let held = k.ring("held", 1, |s| s.vector::<u32>(128));
+        let mine = || range(cta_id(), items).by(grid_ctas());
+        k.role("gather").warps(3).body(|| {
+            mine().each(|item| {
+                let slot = held.wait();
+                let tile = slot.tiles();
+                let read = || {
+                    range(item * 7 + warp_in_role(), queries)
+                        .by(3u32)
+                        .each(|q| {
+                            let at = (x.load(q) + lane_id()) & 127u32;
+                            if_(at.lt(queries), || {
+                                y.store(q * 32 + lane_id(), tile.load(0u32, at))
+                            });
+                        });
+                };
+                match late {
+                    false => {
+                        read();
+                        slot.release();
+                    }
+                    true => {
+                        slot.release();
+                        read();
+                    }
+                }
+            });
+        });
+        k.role("hold").warps(1).body(|| {
+            elect(|| {
+                mine().each(|item| {
+                    let slot = held.acquire();
+                    slot.load_bytes(slot.tiles(), x.address(item * 128), 512u32);
+                    slot.commit();
+                });
+            });
+        });
+    })
+}
+
+#[test]
+fn rounds_that_each_warp_finds_for_itself_are_proved() {
+    assert_eq!(breaches(&kept(false)), []);
+}
+
+#[test]
+fn what_they_read_too_late_is_refused() {
+    let found = breaches(&kept(true));
+    let decided = |code: &str| !code.starts_with("U.");
+    assert!(
+        !found.is_empty() && found.iter().all(|b| decided(b.0)),
+        "{found:?}"
+    );
+}

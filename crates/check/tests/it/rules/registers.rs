@@ -1,0 +1,118 @@
+use warpline_ir::ops::control::{Exit, SetMaxRegs};
+use warpline_ir::{Block, StmtKind, Type};
+use warpline_testkit::raw::RawKernel;
+
+/// A loader and two consumers that ask for these counts, at lines 10, 11, 12.
+fn three(counts: [(u32, bool); 3]) -> RawKernel {
+    let mut k = RawKernel::new(&[("load", 4), ("ping", 4), ("pong", 4)]);
+    for (i, (count, grow)) in counts.into_iter().enumerate() {
+        let stmt = k.op(10 + i as u32, SetMaxRegs { count, grow });
+        k.run(i, stmt);
+    }
+    k
+}
+
+#[test]
+fn budgets_that_fit_pass() {
+    three([(24, false), (240, true), (240, true)]).passes();
+    three([(40, false), (232, true), (232, true)]).passes();
+}
+
+#[test]
+fn budgets_that_ptxas_takes_and_the_machine_does_not_are_refused() {
+    let text = three([(32, false), (240, true), (240, true)]).refused("R9.pool", 12);
+    assert!(
+        text.contains("384 threads enters with 168 registers each, 64512 in all"),
+        "{text}"
+    );
+    assert!(
+        text.contains("ask for 65536 (load 128 × 32, ping 128 × 240, pong 128 × 240)"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_dropped_decrease_is_refused() {
+    let mut k = three([(24, false), (240, true), (240, true)]);
+    k.0.roles[0].body.0.clear();
+    k.refused("R9.pool", 12);
+}
+
+#[test]
+fn a_count_that_is_no_multiple_of_eight_is_refused() {
+    let text = three([(30, false), (232, true), (232, true)]).refused("R9.count", 10);
+    assert!(
+        text.contains("multiple of 8 from 24 to 256, not 30"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_count_out_of_range_is_refused() {
+    three([(16, false), (232, true), (232, true)]).refused("R9.count", 10);
+}
+
+#[test]
+fn an_exit_before_the_change_is_refused() {
+    let mut k = three([(24, false), (240, true), (240, true)]);
+    let leaves = |k: &mut RawKernel| {
+        let then = Block(vec![k.op(6, Exit)]);
+        let (cond, other) = (k.value(Type::Pred), Block::default());
+        k.stmt(5, StmtKind::If { cond, then, other })
+    };
+    let exit = leaves(&mut k);
+    // Behind it, it does no harm.
+    k.run(0, exit.clone());
+    k.0.roles[1].body.0.insert(0, exit);
+    k.refused("R9.place", 11);
+}
+
+#[test]
+fn a_decrease_that_raises_is_refused() {
+    three([(24, false), (176, false), (168, true)]).refused("R9.direction", 11);
+}
+
+#[test]
+fn an_increase_that_lowers_is_refused() {
+    let text = three([(24, true), (168, true), (168, true)]).refused("R9.direction", 10);
+    assert!(text.contains("role load has 168 and asks for 24"), "{text}");
+}
+
+#[test]
+fn part_of_a_warpgroup_is_refused() {
+    let mut k = RawKernel::new(&[("load", 2), ("math", 6)]);
+    let stmt = k.op(
+        10,
+        SetMaxRegs {
+            count: 24,
+            grow: false,
+        },
+    );
+    k.run(0, stmt);
+    let text = k.refused("R9.warpgroup", 10);
+    assert!(
+        text.contains("role load is 2 warps from warp 0 on"),
+        "{text}"
+    );
+}
+
+#[test]
+fn setmaxnreg_under_a_condition_is_refused() {
+    let mut k = RawKernel::one();
+    let cond = k.value(Type::Pred);
+    let inner = k.op(
+        11,
+        SetMaxRegs {
+            count: 24,
+            grow: false,
+        },
+    );
+    let kind = StmtKind::If {
+        cond,
+        then: Block(vec![inner]),
+        other: Block::default(),
+    };
+    let stmt = k.stmt(10, kind);
+    k.run(0, stmt);
+    k.refused("R9.place", 11);
+}

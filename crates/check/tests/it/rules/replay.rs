@@ -1,0 +1,127 @@
+//! Refutations carry a launch in which the executor fails.
+
+use crate::rules::kernel;
+use warpline_check::{Outcome, Refusal, examine};
+use warpline_ir::build::*;
+use warpline_ir::{Kernel, Target};
+use warpline_testkit::verdict::proved;
+
+/// A ring of one slot; each role runs as many iterations as it computes from `n` and `m`.
+fn ring(
+    give: impl Fn(Reg<u32>, Reg<u32>) -> Reg<u32>,
+    take: impl Fn(Reg<u32>, Reg<u32>) -> Reg<u32>,
+) -> Kernel {
+    kernel(|k| {
+        let [n, m] = ["n", "m"].map(|name| k.param::<u32>(name));
+        let [full, empty] = ["full", "empty"].map(|b| k.barrier(b, 1).count(1));
+        k.role("give").warps(1).body(|| {
+            elect(|| {
+                let parity = Var::new(1u32);
+                steps(give(n, m)).each(|_| {
+                    empty.at(0u32).wait(parity.get());
+                    full.at(0u32).arrive();
+                    parity.set(parity.get() ^ 1u32);
+                });
+            });
+        });
+        k.role("take").warps(1).body(|| {
+            elect(|| {
+                let parity = Var::new(0u32);
+                steps(take(n, m)).each(|_| {
+                    full.at(0u32).wait(parity.get());
+                    empty.at(0u32).arrive();
+                    parity.set(parity.get() ^ 1u32);
+                });
+            });
+        });
+    })
+}
+
+/// The refutation of a kernel, whose witness fails again.
+#[track_caller]
+fn refuted(kernel: &Kernel) -> Refusal {
+    let report = examine(kernel, &Target::SM_90A);
+    assert_eq!(report.outcome(), Outcome::Refuted, "{}", report.text());
+    let refusal = report.refusals[0].clone();
+    let witness = refusal.witness.as_deref().expect("a witness");
+    let error = witness.replay(kernel).expect_err("the replay fails");
+    assert_eq!(error.to_string(), witness.fault);
+    refusal
+}
+
+#[test]
+fn a_refutation_has_a_launch_that_fails() {
+    let refusal = refuted(&ring(|n, _| n, |n, _| n + 1u32));
+    assert_eq!(refusal.code(), "R4.trips");
+    let witness = refusal.witness.expect("a witness");
+    assert!(!witness.skeleton);
+    let text = examine(&ring(|n, _| n, |n, _| n + 1u32), &Target::SM_90A).text();
+    assert!(text.contains(&format!("launch: {witness}")), "{text}");
+    assert!(text.contains("executor: nothing can go on"), "{text}");
+}
+
+#[test]
+fn the_launch_keeps_what_was_decided() {
+    // Only launches with n > 5 and m < 3 fail.
+    let take = |n: Reg<u32>, m: Reg<u32>| select(n.gt(5u32) & m.lt(3u32), n + 1u32, n);
+    let refusal = refuted(&ring(|n, _| n, take));
+    let values = &refusal.witness.expect("a witness").values;
+    assert!(values.scalars[0] > Some(5), "{values:?}");
+    assert!(values.scalars[1] < Some(3), "{values:?}");
+}
+
+#[test]
+fn many_iterations_are_replayed_on_the_skeleton() {
+    let take = |n: Reg<u32>, _| select(n.gt(30_000u32), n + 1u32, n);
+    let refusal = refuted(&ring(|n, _| n, take));
+    let witness = refusal.witness.expect("a witness");
+    assert!(witness.skeleton, "{witness}");
+    assert!(witness.values.scalars[0] > Some(30_000), "{witness}");
+}
+
+#[test]
+fn words_of_memory_are_part_of_it() {
+    let pages = |below: i32| {
+        kernel(|k| {
+            let n = k.param::<u32>("n");
+            let pages = k.pointer::<i32>("pages");
+            let [full, empty] = ["full", "empty"].map(|b| k.barrier(b, 1).count(1));
+            for (name, first, least) in [("give", 1, 0), ("take", 0, below)] {
+                k.role(name).warps(1).body(|| {
+                    elect(|| {
+                        let parity = Var::new(first);
+                        steps(n).each(|i| {
+                            if_(pages.load(i).ge(least), || {
+                                let [waits, arrives] = match first {
+                                    1 => [&empty, &full],
+                                    _ => [&full, &empty],
+                                };
+                                waits.at(0u32).wait(parity.get());
+                                arrives.at(0u32).arrive();
+                                parity.set(parity.get() ^ 1u32);
+                            });
+                        });
+                    });
+                });
+            }
+        })
+    };
+    proved(&pages(0));
+    let witness = refuted(&pages(-1)).witness.expect("a witness");
+    let minus_one = witness.values.words.iter().any(|w| w.value == -1);
+    assert!(minus_one, "{witness}");
+}
+
+#[test]
+fn what_no_run_shows_is_undecided() {
+    // Both roles count to n, but the checker does not see through the two exclusive ors.
+    let report = examine(&ring(|n, _| n, |n, m| (n ^ m) ^ m), &Target::SM_90A);
+    assert_eq!(report.outcome(), Outcome::Undecided, "{}", report.text());
+    let refusal = &report.refusals[0];
+    assert!(
+        refusal
+            .text
+            .ends_with("no run on the CPU executor shows it")
+    );
+    assert!(refusal.help.is_some() && refusal.witness.is_none());
+}

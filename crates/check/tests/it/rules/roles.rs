@@ -1,0 +1,41 @@
+use warpline_testkit::raw::RawKernel;
+
+#[test]
+fn a_kernel_of_one_role_passes() {
+    RawKernel::one().passes();
+}
+
+#[test]
+fn a_kernel_without_roles_is_refused() {
+    let k = RawKernel::new(&[]);
+    let all = k.refusals();
+    assert_eq!(all.len(), 1);
+    assert_eq!(all[0].code(), "S.role-warps");
+}
+
+#[test]
+fn two_roles_of_one_name_are_refused() {
+    RawKernel::new(&[("load", 4), ("load", 4)]).refused("S.role-name", 2);
+}
+
+#[test]
+fn a_role_without_warps_is_refused() {
+    RawKernel::new(&[("load", 4), ("store", 0)]).refused("S.role-warps", 2);
+}
+
+#[test]
+fn a_gap_between_roles_is_refused() {
+    let mut k = RawKernel::new(&[("load", 4), ("store", 4)]);
+    k.0.roles[1].first_warp = 5;
+    let text = k.refused("S.role-order", 2);
+    assert!(text.contains("store begins at warp 5, not at 4"), "{text}");
+}
+
+#[test]
+fn more_threads_than_a_cta_has_are_refused() {
+    let text = RawKernel::new(&[("a", 20), ("b", 16)]).refused("S.threads", 1);
+    assert!(
+        text.contains("at most 1024 threads; the roles have 1152"),
+        "{text}"
+    );
+}

@@ -1,0 +1,140 @@
+use warpline_ir::{DType, Swizzle, TileLayout};
+use warpline_testkit::raw::{RawKernel, plain, swizzled};
+
+#[test]
+fn tiles_and_barriers_one_after_the_other_pass() {
+    let mut k = RawKernel::one();
+    k.tile(5, "a", swizzled(128), 4);
+    k.tile(6, "b", plain(1, 1000), 1);
+    k.barrier(7, "full", 4);
+    k.passes();
+}
+
+#[test]
+fn too_much_shared_memory_is_refused() {
+    let mut k = RawKernel::one();
+    k.tile(5, "a", swizzled(128), 14);
+    k.tile(6, "b", swizzled(128), 1);
+    let text = k.refused("R12.size", 5);
+    assert!(
+        text.contains("232448 bytes of shared memory; the kernel needs 245760"),
+        "{text}"
+    );
+}
+
+#[test]
+fn stages_beyond_any_memory_are_refused_without_a_panic() {
+    let mut k = RawKernel::one();
+    let tile = k.tile(5, "a", swizzled(128), 1);
+    let t = &mut k.0.tiles[tile.index()];
+    t.stages = u32::MAX;
+    t.layout.rows = u32::MAX;
+    k.0.shared_bytes = u32::MAX;
+    let codes: Vec<_> = k.refusals().iter().map(|r| r.code()).collect();
+    assert_eq!(codes, ["R12.size", "R12.tile", "R12.inside"]);
+}
+
+#[test]
+fn a_tile_without_stages_is_refused() {
+    let mut k = RawKernel::one();
+    k.tile(5, "a", swizzled(128), 0);
+    k.refused("R12.tile", 5);
+}
+
+#[test]
+fn rows_that_are_no_whole_spans_are_refused() {
+    let mut k = RawKernel::one();
+    let layout = TileLayout {
+        element: 2,
+        rows: 64,
+        cols: 48,
+        swizzle: Swizzle::B128,
+    };
+    k.tile(5, "a", layout, 1);
+    let text = k.refused("R12.tile", 5);
+    assert!(
+        text.contains("a multiple of 128 bytes; those of a have 96"),
+        "{text}"
+    );
+}
+
+#[test]
+fn an_element_of_another_size_is_refused() {
+    let mut k = RawKernel::one();
+    let tile = k.tile(5, "a", swizzled(64), 1);
+    k.0.tiles[tile.index()].dtype = DType::E4m3;
+    k.refused("R12.tile", 5);
+}
+
+#[test]
+fn a_tile_off_its_swizzle_pattern_is_refused() {
+    let mut k = RawKernel::one();
+    let tile = k.tile(5, "a", swizzled(64), 1);
+    k.0.tiles[tile.index()].offset = 512;
+    k.0.shared_bytes += 512;
+    let text = k.refused("R12.align", 5);
+    assert!(
+        text.contains("a multiple of 1024 bytes; a starts at 512"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_barrier_off_its_word_is_refused() {
+    let mut k = RawKernel::one();
+    let bar = k.barrier(5, "full", 2);
+    k.0.barriers[bar.index()].offset = 4;
+    k.0.shared_bytes += 4;
+    k.refused("R12.align", 5);
+}
+
+#[test]
+fn a_tile_past_the_end_is_refused() {
+    let mut k = RawKernel::one();
+    k.tile(5, "a", swizzled(64), 2);
+    k.0.shared_bytes -= 8;
+    let text = k.refused("R12.inside", 5);
+    assert!(text.contains("16376 bytes; a ends at 16384"), "{text}");
+}
+
+#[test]
+fn barriers_past_the_end_are_refused() {
+    let mut k = RawKernel::one();
+    k.barrier(5, "full", 4);
+    k.0.shared_bytes -= 8;
+    k.refused("R12.inside", 5);
+}
+
+#[test]
+fn tiles_that_lie_on_one_another_are_refused() {
+    let mut k = RawKernel::one();
+    k.tile(5, "a", swizzled(64), 1);
+    let b = k.tile(6, "b", swizzled(64), 1);
+    k.0.tiles[b.index()].offset = 0;
+    let text = k.refused("R12.overlap", 6);
+    assert!(
+        text.contains("b (bytes 0 to 8192) lies on a (bytes 0 to 8192, kernel.rs:5)"),
+        "{text}"
+    );
+}
+
+#[test]
+fn declared_aliases_may_lie_on_one_another() {
+    let mut k = RawKernel::one();
+    let a = k.tile(5, "a", swizzled(64), 1);
+    for line in [6, 7] {
+        let b = k.tile(line, "b", swizzled(64), 1);
+        k.0.tiles[b.index()].offset = 0;
+        k.0.tiles[b.index()].alias = Some(a);
+    }
+    k.passes();
+}
+
+#[test]
+fn a_barrier_on_a_tile_is_refused() {
+    let mut k = RawKernel::one();
+    k.tile(5, "a", swizzled(64), 1);
+    let bar = k.barrier(6, "full", 1);
+    k.0.barriers[bar.index()].offset = 1024;
+    k.refused("R12.overlap", 6);
+}

@@ -1,0 +1,171 @@
+use warpline_ir::ops::bulk::Reduction;
+use warpline_ir::ops::tensor::{TensorLoad, TensorStore};
+use warpline_ir::*;
+use warpline_testkit::raw::{RawKernel, bar, swizzled, view};
+
+fn map(tile: &[u32], swizzle: Swizzle) -> TensorMapDecl {
+    TensorMapDecl {
+        dtype: DType::Bf16,
+        tile: tile.to_vec(),
+        swizzle,
+        mode: MapMode::Tiled,
+    }
+}
+
+/// A load at line 10 of a box into a view of a 128×64 tile, with `coords` coordinates.
+fn load(decl: TensorMapDecl, change: impl FnOnce(&mut View), coords: usize) -> RawKernel {
+    let mut k = RawKernel::one();
+    let tile = k.tile(5, "a", swizzled(128), 2);
+    let full = k.barrier(6, "full", 2);
+    let map = k.param(7, "a", ParamKind::TensorMap(decl));
+    let mut dst = view(tile, 128, 64);
+    change(&mut dst);
+    let op = TensorLoad {
+        map,
+        dst,
+        coords: vec![Operand::Imm(0); coords],
+        offsets: vec![],
+        bar: bar(full, 0),
+        multicast: None,
+        hint: None,
+    };
+    k.push(10, op);
+    k
+}
+
+#[test]
+fn a_box_that_fills_its_view_passes() {
+    load(map(&[64, 128], Swizzle::B128), |_| {}, 2).passes();
+    load(
+        map(&[64, 64], Swizzle::B128),
+        |v| (v.row, v.rows) = (64, 64),
+        2,
+    )
+    .passes();
+}
+
+#[test]
+fn a_box_the_hardware_does_not_take_is_refused_where_it_is_declared() {
+    let text = load(map(&[64, 300], Swizzle::B128), |_| {}, 2).refused("R13.map", 7);
+    assert!(
+        text.contains("1 to 256 elements; dimension 1 has 300"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_box_of_other_bytes_than_its_view_is_refused() {
+    let text = load(map(&[64, 64], Swizzle::B128), |_| {}, 2).refused("R13.bytes", 10);
+    assert!(
+        text.contains("8192 bytes; the view of tile a has 16384"),
+        "{text}"
+    );
+}
+
+#[test]
+fn another_swizzle_than_the_tile_is_refused() {
+    load(map(&[32, 256], Swizzle::B64), |_| {}, 2).refused("R13.swizzle", 10);
+}
+
+#[test]
+fn a_coordinate_too_few_is_refused() {
+    let text = load(map(&[64, 128], Swizzle::B128), |_| {}, 1).refused("R13.coords", 10);
+    assert!(
+        text.contains("2 coordinates and 0 offsets, not 1 and 0"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_view_off_the_atom_is_refused() {
+    let four_rows_down = |v: &mut View| (v.row, v.rows) = (4, 64);
+    load(map(&[64, 64], Swizzle::B128), four_rows_down, 2).refused("R13.view", 10);
+}
+
+#[test]
+fn half_a_panel_is_refused() {
+    let left_half = |v: &mut View| v.cols = 32;
+    load(map(&[32, 128], Swizzle::B128), left_half, 2).refused("R13.view", 10);
+}
+
+/// A store of 128 rows of a tile through a map.
+fn store(decl: TensorMapDecl, change: impl FnOnce(&mut TensorStore)) -> RawKernel {
+    let mut k = RawKernel::one();
+    let tile = k.tile(5, "a", swizzled(128), 1);
+    let rank = decl.rank();
+    let map = k.param(7, "a", ParamKind::TensorMap(decl));
+    let mut op = TensorStore {
+        map,
+        src: view(tile, 128, 64),
+        coords: vec![Operand::Imm(0); rank],
+        im2col: false,
+        reduce: None,
+        hint: None,
+    };
+    change(&mut op);
+    k.push(10, op);
+    k
+}
+
+fn im2col() -> TensorMapDecl {
+    TensorMapDecl {
+        mode: MapMode::Im2col {
+            lower: vec![0, 0],
+            upper: vec![0, 0],
+            channels: 64,
+            pixels: 128,
+            steps: vec![1, 2],
+        },
+        ..map(&[], Swizzle::B128)
+    }
+}
+
+#[test]
+fn a_store_goes_to_what_the_map_is_of() {
+    let tiled = || map(&[64, 128, 1], Swizzle::B128);
+    store(im2col(), |s| s.im2col = true).passes();
+    store(im2col(), |_| ()).refused("R13.mode", 10);
+    store(tiled(), |_| ()).passes();
+    store(tiled(), |s| s.im2col = true).refused("R13.mode", 10);
+}
+
+#[test]
+fn a_reduction_is_one_the_elements_have() {
+    let tiled = || map(&[64, 128], Swizzle::B128);
+    store(tiled(), |s| s.reduce = Some(Reduction::Add)).passes();
+    store(tiled(), |s| s.reduce = Some(Reduction::Xor)).refused("R13.reduce", 10);
+}
+
+#[test]
+fn a_store_that_starts_before_its_tensor_is_refused() {
+    let at = |first: i32| {
+        let tiled = map(&[64, 128], Swizzle::B128);
+        store(tiled, |s| s.coords[1] = Operand::imm(first))
+    };
+    at(0).passes();
+    at(-1).refused("S.op", 10);
+}
+
+#[test]
+fn a_box_that_starts_inside_16_bytes_is_refused() {
+    let at = |first: u32| {
+        let tiled = map(&[64, 128], Swizzle::B128);
+        store(tiled, |s| s.coords[0] = Operand::imm(first))
+    };
+    at(8).passes();
+    let text = at(4).refused("R13.coords", 10);
+    assert!(text.contains("element 4 of bf16 is byte 8"), "{text}");
+}
+
+#[test]
+fn an_element_stride_of_the_inner_dimension_is_refused() {
+    let stepped = |steps: &[u32]| TensorMapDecl {
+        mode: MapMode::Stepped {
+            steps: steps.to_vec(),
+        },
+        ..map(&[64, 128], Swizzle::B128)
+    };
+    store(stepped(&[1, 2]), |_| ()).passes();
+    store(stepped(&[2, 1]), |_| ()).refused("R13.map", 7);
+    store(stepped(&[1, 3]), |_| ()).refused("R13.map", 7);
+}

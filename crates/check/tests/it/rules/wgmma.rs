@@ -1,0 +1,183 @@
+use warpline_ir::ops::wgmma::{MatrixA, MmaType, Wgmma, WgmmaFence};
+use warpline_ir::*;
+use warpline_testkit::raw::{RawKernel, plain, swizzled, view};
+
+/// A product m64n64k16 at line 10 over two tiles, changed before it is added.
+fn product(roles: &[(&str, u32)], change: impl FnOnce(&mut RawKernel, &mut Wgmma)) -> RawKernel {
+    let mut k = RawKernel::new(roles);
+    let a = k.tile(5, "a", swizzled(64), 1);
+    let b = k.tile(6, "b", swizzled(64), 1);
+    let d = (0..32).map(|_| k.value(Type::F32)).collect();
+    let mut op = Wgmma {
+        a_ty: MmaType::Bf16,
+        b_ty: MmaType::Bf16,
+        n: 64,
+        d,
+        a: MatrixA::Shared(view(a, 64, 16), Major::K),
+        b: view(b, 64, 16),
+        b_major: Major::K,
+        neg_a: false,
+        neg_b: false,
+        scale_d: Operand::Imm(1),
+    };
+    change(&mut k, &mut op);
+    k.push(9, WgmmaFence);
+    k.push(10, op);
+    k
+}
+
+const ONE: &[(&str, u32)] = &[("math", 4)];
+
+#[test]
+fn a_legal_product_passes() {
+    product(ONE, |_, _| {}).passes();
+    product(ONE, |_, op| op.b.col = 48).passes();
+}
+
+#[test]
+fn a_shape_that_does_not_exist_is_refused() {
+    product(ONE, |_, op| {
+        op.n = 60;
+        op.d.truncate(30);
+        op.b.rows = 60;
+    })
+    .refused("R14.shape", 10);
+}
+
+#[test]
+fn a_plain_tile_is_refused() {
+    product(ONE, |k, op| {
+        let b = k.tile(
+            7,
+            "c",
+            TileLayout {
+                element: 2,
+                ..plain(64, 64)
+            },
+            1,
+        );
+        op.b = view(b, 64, 16);
+    })
+    .refused("R14.operand", 10);
+}
+
+#[test]
+fn a_tile_of_another_type_is_refused() {
+    let text = product(ONE, |_, op| {
+        (op.a_ty, op.b_ty) = (MmaType::F16, MmaType::F16)
+    });
+    let codes: Vec<_> = text.refusals().iter().map(|r| r.code()).collect();
+    assert_eq!(codes, ["R14.operand", "R14.operand"]);
+}
+
+/// The product over tiles of one byte per element.
+fn fp8(a_ty: MmaType, b_ty: MmaType, b_dtype: DType) -> RawKernel {
+    product(ONE, |k, op| {
+        let bytes = TileLayout {
+            element: 1,
+            cols: 128,
+            ..swizzled(64)
+        };
+        let (a, b) = (k.tile(7, "p", bytes, 1), k.tile(8, "q", bytes, 1));
+        k.0.tiles[a.index()].dtype = a_ty.dtype();
+        k.0.tiles[b.index()].dtype = b_dtype;
+        (op.a_ty, op.b_ty) = (a_ty, b_ty);
+        op.a = MatrixA::Shared(view(a, 64, 32), Major::K);
+        op.b = view(b, 64, 32);
+    })
+}
+
+#[test]
+fn fp8_types_mix_and_each_tile_has_its_own() {
+    let (e4, e5) = (MmaType::E4m3, MmaType::E5m2);
+    fp8(e4, e5, DType::E5m2).passes();
+    let text = fp8(e4, e5, DType::E4m3).refused("R14.operand", 10);
+    assert!(
+        text.contains("wgmma reads e5m2 here; tile q is e4m3"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_view_off_the_atom_is_refused() {
+    product(ONE, |_, op| {
+        op.b.row = 4;
+        op.b.rows = 56;
+        op.n = 56;
+        op.d.truncate(28);
+    })
+    .refused("R14.operand", 10);
+}
+
+#[test]
+fn a_role_that_is_no_warpgroup_is_refused() {
+    let all = product(&[("math", 2)], |_, _| {}).refusals();
+    let seen: Vec<_> = all
+        .iter()
+        .map(|r| (r.code(), r.at.map(|f| f.line)))
+        .collect();
+    assert_eq!(seen, [9, 10].map(|line| ("R14.warpgroup", Some(line))));
+    let text = &all[1].text;
+    assert!(
+        text.contains("role math is 2 warps from warp 0 on"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_warpgroup_off_its_place_is_refused() {
+    let mut k = RawKernel::new(&[("load", 2), ("math", 4)]);
+    let stmt = k.op(10, WgmmaFence);
+    k.run(1, stmt);
+    k.refused("R14.warpgroup", 10);
+}
+
+#[test]
+fn a_product_in_part_of_a_warpgroup_is_refused() {
+    let mut k = RawKernel::one();
+    let body = Block(vec![k.op(11, WgmmaFence)]);
+    let stmt = k.stmt(10, StmtKind::Elect { body });
+    k.run(0, stmt);
+    let codes: Vec<_> = k.refusals().iter().map(|r| r.code()).collect();
+    assert_eq!(codes, ["R14.warpgroup", "R15.warp"]);
+}
+
+#[test]
+fn a_product_that_may_overwrite_needs_no_first_value() {
+    let fresh =
+        |k: &mut RawKernel, op: &mut Wgmma| op.d = (0..32).map(|_| k.reg(Type::F32)).collect();
+    product(ONE, |k, op| {
+        fresh(k, op);
+        op.scale_d = k.value(Type::Pred).into();
+    })
+    .passes();
+    product(ONE, |k, op| {
+        fresh(k, op);
+        op.scale_d = Operand::Imm(0);
+    })
+    .passes();
+    let codes = product(ONE, fresh).refusals();
+    assert!(codes.iter().all(|r| r.code() == "S.defined"));
+    assert_eq!(codes.len(), 32);
+}
+
+#[test]
+fn a_product_that_adds_needs_its_sums_written() {
+    let unwritten = |k: &mut RawKernel, op: &mut Wgmma| {
+        op.d = (0..32).map(|_| k.reg(Type::F32)).collect();
+    };
+    let refusals = product(ONE, unwritten).refusals();
+    assert_eq!(refusals.len(), 32);
+    assert!(refusals.iter().all(|r| r.code() == "S.defined"));
+    product(ONE, |k, op| {
+        unwritten(k, op);
+        op.scale_d = Operand::Imm(0);
+    })
+    .passes();
+    // A predicate is the author's word that the first product overwrites.
+    product(ONE, |k, op| {
+        unwritten(k, op);
+        op.scale_d = k.value(Type::Pred).into();
+    })
+    .passes();
+}

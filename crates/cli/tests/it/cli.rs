@@ -1,0 +1,228 @@
+//! The command as its users meet it.
+
+use crate::common::STAND_IN;
+use serde_json::Value;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// A folder in which the loader finds a driver that is none, so that the
+/// tests meet no GPU on any machine.
+fn no_driver() -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("no-driver");
+    fs::create_dir_all(&folder).unwrap();
+    File::create(folder.join("libcuda.so.1")).unwrap();
+    folder
+}
+
+/// A folder in which nothing was tuned.
+fn cache() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("no-cache")
+}
+
+fn warpline(args: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_warpline"));
+    command
+        .args(args.split_whitespace())
+        .env("LD_LIBRARY_PATH", no_driver())
+        .env("WARPLINE_CACHE_DIR", cache());
+    command
+}
+
+fn out(output: &Output) -> &str {
+    std::str::from_utf8(&output.stdout).unwrap()
+}
+
+fn err(output: &Output) -> &str {
+    std::str::from_utf8(&output.stderr).unwrap()
+}
+
+#[test]
+fn commands_say_what_is_written_down() {
+    trycmd::TestCases::new()
+        .env("LD_LIBRARY_PATH", no_driver().to_str().unwrap())
+        .env("WARPLINE_CACHE_DIR", cache().to_str().unwrap())
+        .case("tests/cmd/*.trycmd");
+}
+
+#[test]
+fn every_command_answers_with_one_versioned_object() {
+    for (args, name) in [
+        ("--json", "run"),
+        ("devices --json", "devices"),
+        ("list --json", "list"),
+        ("list --ops --json", "list"),
+        ("check vector-add --json", "check"),
+        ("run vector-add --n 100 --json", "run"),
+        ("emit vector-add --ir --json", "emit"),
+        ("emit vector-add --resources --json", "emit"),
+        ("sweep vector-add --n 100 --vary warps=2,4 --json", "sweep"),
+        ("tune vector-add --n 100 --candidates 2 --json", "tune"),
+        ("cache list --json", "cache"),
+        ("cache clear --json", "cache"),
+        ("completions bash --json", "completions"),
+    ] {
+        let output = warpline(args).output().unwrap();
+        let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(value["version"], 1, "{args}");
+        assert_eq!(value["command"], name, "{args}");
+        assert_eq!(
+            (output.status.code(), err(&output)),
+            (Some(0), ""),
+            "{args}"
+        );
+    }
+}
+
+#[test]
+fn every_error_is_an_object_too_and_one_line_on_stderr() {
+    for (args, code) in [
+        ("--json run vectoradd", "unknown-family"),
+        ("run --json", "no-family"),
+        ("check --json", "no-family"),
+        ("check --all --corpus --json", "bad-usage"),
+        ("check vector-add --json --stages 0", "bad-config"),
+        ("fly --json", "unknown-command"),
+        ("run vector-add --json --n -1", "bad-value"),
+        ("run vector-add --json --dtype int3", "bad-value"),
+        (
+            "run vector-add --json --form specialized --stages 999",
+            "bad-config",
+        ),
+        ("run vector-add --json --n 9999999999999", "bad-problem"),
+        ("run vector-add --json --device cuda:0", "cuda-no-driver"),
+        ("run vector-add --json --device tpu", "bad-device-name"),
+        ("bench --json", "needs-gpu"),
+        ("bench ladder --json", "needs-gpu"),
+        ("bench gemm --json", "needs-gpu"),
+        ("bench vector-add --device cpu --json", "needs-gpu"),
+        ("bench nothing --json", "unknown-suite"),
+        ("run vector-add --data nowhere --json", "bad-data"),
+        ("run vector-add --save . --json", "cannot-write"),
+        ("sweep --json", "no-family"),
+        ("sweep vector-add --json", "missing-argument"),
+        ("sweep vector-add --vary x=0 --json", "unknown-option"),
+        ("tune --json", "no-family"),
+        ("tune nothing --json", "unknown-family"),
+        ("tune vector-add --json --stages 0", "bad-config"),
+        ("tune vector-add --json --device cuda:0", "cuda-no-driver"),
+        ("cache --json", "missing-argument"),
+        ("cache fly --json", "unknown-command"),
+        ("cache import nowhere.json --json", "cache"),
+        ("emit vector-add --json --ir --ptx", "bad-usage"),
+        ("emit vector-add --json -o .", "cannot-write"),
+        ("new --json", "missing-argument"),
+        ("new --json 9lives", "bad-name"),
+        ("new --json mine --path .", "cannot-write"),
+        ("new --json mine --warpline nowhere", "no-checkout"),
+    ] {
+        let output = warpline(args).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args}");
+        let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(value["error"]["code"], code, "{args}");
+        let sentence = value["error"]["message"].as_str().unwrap();
+        assert_eq!(err(&output), format!("error: {sentence}\n"), "{args}");
+        assert_eq!(sentence.lines().count(), 1, "{args}");
+    }
+}
+
+#[test]
+fn resources_come_from_ptxas_where_one_is_named() {
+    let args = "emit vector-add --form specialized --resources --json";
+    let output = warpline(args).output().unwrap();
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let resources = &value["kernels"][0]["resources"];
+    match std::env::var_os("PTXAS") {
+        Some(_) => {
+            assert_eq!(resources["source"], "ptxas");
+            assert!(resources["entry"]["registers"].as_u64() > Some(0));
+            assert_eq!(resources["entry"]["spill_store_bytes"], 0);
+        }
+        None => assert!(["ptxas", "estimate"].contains(&resources["source"].as_str().unwrap())),
+    }
+    assert_eq!(resources["estimate"]["threads"], 320);
+
+    let output = warpline(args)
+        .env("PTXAS", "/nowhere/ptxas")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(err(&output).starts_with("error: /nowhere/ptxas does not run as ptxas"));
+}
+
+#[test]
+fn a_program_goes_to_a_file_whole() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("a-program");
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("k.ptx");
+    let output = warpline("emit vector-add --ptx -o")
+        .arg(&file)
+        .output()
+        .unwrap();
+    assert_eq!(
+        out(&output),
+        format!("kernel vector_add is in {}\n", file.display())
+    );
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(text.contains(".visible .entry vector_add("));
+    let printed = warpline("emit vector-add -o -").output().unwrap();
+    assert_eq!(
+        out(&printed),
+        text,
+        "`-` is standard output, and PTX is the default"
+    );
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+}
+
+#[test]
+fn a_reader_that_leaves_early_is_no_error() {
+    let mut child = warpline("emit vector-add --ir")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), err(&output)), (Some(0), ""));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_is_told_in_a_sentence() {
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let output = warpline("list").stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(err(&output).starts_with("error: cannot write to standard output: "));
+}
+
+#[test]
+fn a_driver_with_one_gpu_is_listed_and_its_missing_neighbour_named() {
+    let with_gpu = |args: &str| {
+        warpline(args)
+            .env("LD_LIBRARY_PATH", &*STAND_IN)
+            .output()
+            .unwrap()
+    };
+
+    let output = with_gpu("devices");
+    let row =
+        "cuda:0  Stand-in 0: 132 SMs, 128 GiB, compute capability 9.0, driver for CUDA 12.8  yes";
+    assert!(out(&output).contains(row), "{}", out(&output));
+
+    let output = with_gpu("run vector-add --device cuda:9");
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(
+        err(&output),
+        "error: there is no device cuda:9: this machine has 1 CUDA device (cuda:0)\n"
+    );
+    let output = with_gpu("run vector-add --n 3 --timing late");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(err(&output).contains("is for the CPU simulator, and the device is cuda:0"));
+    let output = with_gpu("run vector-add --help");
+    assert!(
+        out(&output).contains("[default here: 33554432]"),
+        "{}",
+        out(&output)
+    );
+}

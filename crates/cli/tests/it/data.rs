@@ -1,0 +1,381 @@
+//! `warpline run --data` and `--save`: tensors in files.
+
+use crate::common::STAND_IN;
+use half::f16;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tempfile::TempDir;
+use warpline_cli::{Reply, call};
+use warpline_kernels::registry;
+
+fn folder() -> TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+/// Runs a command line on the simulator; `{}` stands for a path.
+fn warpline(line: &str, path: &Path) -> Reply {
+    let words = line.split_whitespace().map(|word| match word {
+        "{}" => path.into(),
+        word => word.into(),
+    });
+    let args: Vec<_> = std::iter::once("warpline".into()).chain(words).collect();
+    call(&registry(), &args)
+}
+
+fn good(reply: &Reply) -> &str {
+    assert_eq!((reply.exit, reply.err.as_str()), (0, ""), "{}", reply.out);
+    &reply.out
+}
+
+/// What is refused, with the path of the test's own folder left out.
+fn refused(line: &str, path: &Path) -> String {
+    let reply = warpline(line, path);
+    assert_eq!((reply.exit, reply.out.as_str()), (2, ""), "{}", reply.err);
+    let all = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let mut ours = path.ancestors();
+    let ours = ours.find(|folder| folder.parent() == Some(all)).unwrap();
+    let sentence = reply.err.replace(&format!("{}/", ours.display()), "");
+    assert_eq!(sentence.lines().count(), 1, "{sentence}");
+    sentence.trim_end().trim_start_matches("error: ").to_owned()
+}
+
+fn integers(all: &[i64]) -> Vec<u8> {
+    all.iter().flat_map(|n| n.to_le_bytes()).collect()
+}
+
+fn halves(all: impl IntoIterator<Item = f32>) -> Vec<u8> {
+    let all = all.into_iter().map(f16::from_f32);
+    all.flat_map(f16::to_le_bytes).collect()
+}
+
+/// What the maps of these tests are asked for.
+const MAPS: &str = "--batch 2 --num-query 3 --heads 1 --channels 8 --points 2";
+
+/// Maps of 4x4 and 2x3 pixels with a border, and points in them: every pixel
+/// holds the number of its batch, so that a query far inside gives it back.
+fn maps(around: &Path) -> PathBuf {
+    let folder = around.join("maps");
+    fs::create_dir(&folder).unwrap();
+    let write = |name: &str, bytes: Vec<u8>| {
+        fs::write(folder.join(format!("{name}.bin")), bytes).unwrap();
+    };
+    let value = (0..2).flat_map(|batch| {
+        let level = move |height: usize, width: usize| {
+            (0..(height + 2) * (width + 2)).flat_map(move |pixel| {
+                let (row, col) = (pixel / (width + 2), pixel % (width + 2));
+                let inside = (1..=height).contains(&row) && (1..=width).contains(&col);
+                [f32::from(u8::from(inside) * (batch + 1)); 8]
+            })
+        };
+        level(4, 4).chain(level(2, 3))
+    });
+    write("value", halves(value));
+    write("spatial_shapes", integers(&[4, 4, 2, 3]));
+    write("level_start_index", integers(&[0, 36]));
+    write("sampling_locations", halves([0.5; 2 * 3 * 2 * 2 * 2]));
+    write("attention_weights", halves([0.25; 2 * 3 * 2 * 2]));
+    folder
+}
+
+#[test]
+fn headerless_files_with_a_border_are_read_and_give_what_they_must() {
+    let around = folder();
+    let maps = maps(around.path());
+    let line = format!(
+        "run ms-deform-attn --device cpu --data {{}} {MAPS} --spatial-size 56 --levels 2 --im2col-step 1"
+    );
+    let reply = warpline(&line, &maps);
+    let text = good(&reply);
+    assert!(text.contains("shapes 4x4,2x3,"), "{text}");
+    assert!(text.contains("layout halo"), "{text}");
+    assert!(
+        text.contains(&format!("inputs   from {}", maps.display())),
+        "{text}"
+    );
+
+    let kept = around.path().join("kept");
+    let line = format!("{line} --save {}", kept.display());
+    let reply = warpline(&format!("{line} --json"), &maps);
+    let json: Value = serde_json::from_str(good(&reply)).unwrap();
+    assert_eq!(json["data"], maps.to_str().unwrap());
+    assert_eq!(json["saved"], kept.to_str().unwrap());
+    assert_eq!(json["outputs"][0]["max_error"], 0.0);
+    // Every query of a batch gives the batch's number.
+    let expected = halves((0..2u8).flat_map(|b| [f32::from(b + 1); 3 * 8]));
+    assert_eq!(fs::read(kept.join("out.bin")).unwrap(), expected);
+    assert_eq!(
+        fs::read(kept.join("value.bin")).unwrap(),
+        fs::read(maps.join("value.bin")).unwrap()
+    );
+}
+
+#[test]
+fn what_a_run_leaves_gives_the_same_bits_in_every_family() {
+    for family in registry() {
+        let around = folder();
+        let [first, one, last] =
+            ["first", "one.safetensors", "last"].map(|name| around.path().join(name));
+        let name = family.name();
+        let run = format!("run {name} --device cpu");
+        good(&warpline(&format!("{run} --seed 5 --save {{}}"), &first));
+        let line = format!("{run} --data {} --save {{}}", first.display());
+        let reply = warpline(&line, &one);
+        assert!(good(&reply).ends_with("one.safetensors\n"));
+        let line = format!("{run} --data {} --save {{}}", one.display());
+        good(&warpline(&line, &last));
+        let mut files: Vec<_> = fs::read_dir(&first).unwrap().collect();
+        files.sort_by_key(|f| f.as_ref().unwrap().file_name());
+        assert!(files.len() >= 2);
+        for file in files {
+            let name = file.unwrap().file_name();
+            let [a, b] = [&first, &last].map(|folder| fs::read(folder.join(&name)).unwrap());
+            assert!(a == b, "{} {name:?}", family.name());
+        }
+        assert_eq!(fs::read_dir(around.path()).unwrap().count(), 3);
+    }
+}
+
+#[test]
+fn headers_give_extents_that_no_option_gives() {
+    let around = folder();
+    let file = around.path().join("maps.safetensors");
+    let drawn = format!("run ms-deform-attn --device cpu {MAPS} --shapes 4x4,2x3 --layout halo");
+    good(&warpline(&format!("{drawn} --save {{}}"), &file));
+    let reply = warpline("run ms-deform-attn --device cpu --data {}", &file);
+    let text = good(&reply);
+    let problem = "batch 2, num-query 3, heads 1, channels 8, shapes 4x4,2x3, points 2, dtype f16, layout halo";
+    assert!(text.contains(problem), "{text}");
+
+    let run = "run ms-deform-attn --device cpu --data {}";
+    for (more, sentence) in [
+        (
+            "--heads 2",
+            "value is f16 [2, 56, 2, 8] by the problem, and f16 [2, 56, 1, 8] in maps.safetensors",
+        ),
+        (
+            "--dtype bf16",
+            "value is bf16 [2, 56, 1, 8] by the problem, and f16 [2, 56, 1, 8] in maps.safetensors",
+        ),
+        (
+            "--shapes 4x4",
+            "--shapes 4x4 and spatial_shapes, 4x4,2x3, differ",
+        ),
+    ] {
+        assert_eq!(refused(&format!("{run} {more}"), &file), sentence);
+    }
+    assert_eq!(
+        refused("run vector-add --device cpu --data {}", &file),
+        "maps.safetensors has no a, b; the inputs are a, b, and it has level_start_index, \
+         spatial_shapes, attention_weights, out, sampling_locations, value"
+    );
+}
+
+#[test]
+fn a_folder_may_hold_a_titled_file_for_each_tensor() {
+    let around = folder();
+    let [whole, parts, again] =
+        ["whole.safetensors", "parts", "again"].map(|name| around.path().join(name));
+    good(&warpline(
+        "run vector-add --device cpu --n 7 --save {}",
+        &whole,
+    ));
+    // The same file under each name: the tensor of that name is meant.
+    fs::create_dir(&parts).unwrap();
+    for name in ["a", "b"] {
+        fs::copy(&whole, parts.join(format!("{name}.safetensors"))).unwrap();
+    }
+    let line = format!(
+        "run vector-add --device cpu --n 7 --data {} --save {{}}",
+        parts.display()
+    );
+    good(&warpline(&line, &again));
+    assert_eq!(fs::read(again.join("a.bin")).unwrap().len(), 28);
+
+    let run = "run vector-add --device cpu --n 7 --data {}";
+    fs::copy(again.join("a.bin"), parts.join("a.bin")).unwrap();
+    assert_eq!(
+        refused(run, &parts),
+        "parts/a.bin and parts/a.safetensors are both there, and only one can be a"
+    );
+    fs::remove_file(parts.join("a.safetensors")).unwrap();
+    good(&warpline(run, &parts));
+    let rank = |n: usize| {
+        let header = format!(r#"{{"b":{{"dtype":"F32","shape":[{n},7],"data_offsets":[0,28]}}}}"#);
+        let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+        bytes.extend(header.as_bytes());
+        bytes.extend([0; 28]);
+        bytes
+    };
+    let b = parts.join("b.safetensors");
+    fs::write(&b, rank(1)).unwrap();
+    assert_eq!(
+        refused(run, &parts),
+        "b is f32 [7] by the problem, and f32 [1, 7] in parts/b.safetensors"
+    );
+    for (bytes, why) in [
+        (vec![1, 2, 3], "its 3 bytes end in the header"),
+        (
+            vec![255; 20],
+            "a header has at most 100000000 bytes, and its own would have 18446744073709551615",
+        ),
+        (
+            rank(1)[..70].to_vec(),
+            "its header of 65 bytes announces 28 more, and it has 70",
+        ),
+        (rank(2), "invalid shape, data type, or offset for tensor"),
+    ] {
+        fs::write(&b, bytes).unwrap();
+        let start = format!("parts/b.safetensors is no safetensors file: {why}");
+        let said = refused(run, &parts);
+        assert!(said.starts_with(&start), "{said}");
+    }
+}
+
+#[test]
+fn files_that_do_not_fit_get_a_sentence() {
+    let around = folder();
+    let maps = maps(around.path());
+    let run = format!("run ms-deform-attn --device cpu --data {{}} {MAPS}");
+    let kept = |name: &str| fs::read(maps.join(name)).unwrap();
+    for (name, bytes, sentence) in [
+        (
+            "value.bin",
+            kept("value.bin")[2..].to_vec(),
+            "value is f16 [2, 56, 1, 8] by the problem, which is 1792 bytes, and maps/value.bin has 1790",
+        ),
+        (
+            "level_start_index.bin",
+            integers(&[0, 35]),
+            "the levels 4x4,2x3 start at 0, 16 in the layout standard, or at 0, 36 in the layout halo, and level_start_index is 0, 35",
+        ),
+        (
+            "level_start_index.bin",
+            integers(&[0]),
+            "the levels 4x4,2x3 start at 0, 16 in the layout standard, or at 0, 36 in the layout halo, and level_start_index is 0",
+        ),
+        (
+            "spatial_shapes.bin",
+            integers(&[4, 4, -2, 3]),
+            "heights and widths are 1 to 4194304; level 1 of spatial_shapes is -2x3",
+        ),
+        (
+            "spatial_shapes.bin",
+            integers(&[i64::MAX, 4, 2, 3]),
+            "heights and widths are 1 to 4194304; level 0 of spatial_shapes is 9223372036854775807x4",
+        ),
+        (
+            "spatial_shapes.bin",
+            integers(&[4, 4, 2]),
+            "spatial_shapes holds a height and a width for each level, and not 3 numbers",
+        ),
+        (
+            "spatial_shapes.bin",
+            integers(&[4, 4, 2, 3])[1..].to_vec(),
+            "spatial_shapes is i64, and the 31 bytes of maps/spatial_shapes.bin are no multiple of 8",
+        ),
+        (
+            "spatial_shapes.bin",
+            integers(&[1; 70000]),
+            "spatial_shapes has at most 65536 integers, and 70000 in maps/spatial_shapes.bin",
+        ),
+    ] {
+        let whole = kept(name);
+        fs::write(maps.join(name), bytes).unwrap();
+        assert_eq!(refused(&run, &maps), sentence);
+        fs::write(maps.join(name), whole).unwrap();
+    }
+    for (more, sentence) in [
+        (
+            "--layout standard",
+            "the levels 4x4,2x3 start at 0, 16 in the layout standard, and level_start_index is 0, 36",
+        ),
+        (
+            "--spatial-size 22",
+            "--spatial-size 22 and the 56 pixels of spatial_shapes, 4x4,2x3, in the layout halo differ",
+        ),
+        (
+            "--levels 4",
+            "--levels 4 and the 2 levels of spatial_shapes, 4x4,2x3, differ",
+        ),
+    ] {
+        assert_eq!(refused(&format!("{run} {more}"), &maps), sentence);
+    }
+    fs::remove_file(maps.join("value.bin")).unwrap();
+    assert_eq!(
+        refused(&run, &maps),
+        "maps has no value; the inputs are value, spatial_shapes, level_start_index, \
+         sampling_locations, attention_weights, each in a file NAME.bin or NAME.safetensors"
+    );
+    fs::create_dir(maps.join("value.bin")).unwrap();
+    assert_eq!(refused(&run, &maps), "maps/value.bin is no file");
+}
+
+#[test]
+fn a_path_that_cannot_be_used_is_refused_before_anything_runs() {
+    let around = folder();
+    let full = maps(around.path());
+    let text = around.path().join("notes.txt");
+    fs::write(&text, "mine").unwrap();
+    let run = "run vector-add --device cpu";
+    let at = |name: &str| around.path().join(name);
+    for (option, path, sentence) in [
+        (
+            "--data",
+            text.clone(),
+            "tensors are in a folder or in a file that ends in .safetensors, and notes.txt is neither",
+        ),
+        (
+            "--data",
+            at("nowhere"),
+            "cannot read nowhere: No such file or directory (os error 2)",
+        ),
+        (
+            "--save",
+            full,
+            "cannot write maps: it is a folder that is not empty",
+        ),
+        ("--save", text, "cannot write notes.txt: it is no folder"),
+        (
+            "--save",
+            at("no/x.safetensors"),
+            "cannot write no/x.safetensors: nothing can be made in no: entity not found",
+        ),
+    ] {
+        assert_eq!(refused(&format!("{run} {option} {{}}"), &path), sentence);
+    }
+}
+
+#[test]
+fn the_process_that_looks_for_hangs_reads_the_same_files() {
+    let around = folder();
+    let (empty, kept) = (around.path().join("empty"), around.path().join("kept"));
+    fs::create_dir(&empty).unwrap();
+    for name in ["a.bin", "b.bin"] {
+        fs::write(empty.join(name), "").unwrap();
+    }
+    let run = || {
+        Command::new(env!("CARGO_BIN_EXE_warpline"))
+            .args(["run", "vector-add", "--n", "0", "--device", "cuda:0"])
+            .args(["--data".as_ref(), empty.as_os_str()])
+            .args(["--save".as_ref(), kept.as_os_str()])
+            .env("LD_LIBRARY_PATH", &*STAND_IN)
+            .env("WARPLINE_STUB", "free=16777216 l2=1048576")
+            .env("WARPLINE_CACHE", "off")
+            .output()
+            .unwrap()
+    };
+    // The stand-in computes nothing, and nothing is asked.
+    let output = run();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), said.as_str()), (Some(0), ""));
+    assert_eq!(fs::read_dir(&kept).unwrap().count(), 3);
+    let output = run();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        said.ends_with("it is a folder that is not empty\n"),
+        "{said}"
+    );
+}

@@ -1,0 +1,11 @@
+//! The command line: as a process, as a library call, and what `warpline new` writes.
+
+mod bench;
+mod check;
+mod cli;
+mod common;
+mod data;
+mod new;
+mod own_kernel;
+mod sweep;
+mod tune;

@@ -1,0 +1,176 @@
+//! `warpline tune` and `warpline cache` over a stand-in for the driver: it
+//! takes every launch, runs none, and says of each that it took 1.5 ms.
+
+use crate::common::STAND_IN;
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::str;
+use tempfile::TempDir;
+
+fn command(cache: &Path, args: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_warpline"));
+    command
+        .args(args.split_whitespace())
+        .env("LD_LIBRARY_PATH", &*STAND_IN)
+        .env("WARPLINE_STUB", "free=16777216 l2=1048576")
+        .env("WARPLINE_CACHE_DIR", cache)
+        .env_remove("WARPLINE_CACHE");
+    command
+}
+
+fn warpline(cache: &Path, args: &str) -> Output {
+    command(cache, args).output().unwrap()
+}
+
+fn folder() -> TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    str::from_utf8(bytes).unwrap()
+}
+
+#[test]
+fn a_winner_is_kept_listed_exported_imported_and_forgotten() {
+    let (one, two) = (folder(), folder());
+    // Nothing is asked, so nothing is wrong.
+    let output = warpline(one.path(), "tune vector-add --n 0 --candidates 4 --json");
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), ""));
+    let tuned = &json(&output)["tuned"][0];
+    assert_eq!(tuned["candidates"].as_array().unwrap().len(), 4);
+    assert_eq!(tuned["candidates"][0]["fate"], "won");
+    assert_eq!(tuned["candidates"][0]["chosen"], true);
+    assert_eq!(
+        (&tuned["gain"], &tuned["remembered"]),
+        (&1.0.into(), &Value::Null)
+    );
+    let kept = tuned["kept"].as_str().unwrap();
+    assert!(kept.contains("tune/vector-add-f32-n1-"), "{kept}");
+
+    let again = json(&warpline(one.path(), "tune vector-add --n 1 --json"));
+    assert!(
+        again["tuned"][0]["remembered"].is_string(),
+        "1 and 0 share a bucket"
+    );
+
+    let listed = json(&warpline(one.path(), "cache list --json"));
+    assert_eq!(listed["entries"][0]["path"], kept);
+    let file = one.path().join("tuned.json");
+    let out = warpline(one.path(), &format!("cache export {}", file.display()));
+    assert!(text(&out.stdout).starts_with("1 tuned config written to "));
+    let out = warpline(two.path(), &format!("cache import {}", file.display()));
+    assert!(text(&out.stdout).starts_with("1 tuned config taken into "));
+    let again = warpline(two.path(), "tune vector-add --n 0");
+    let said = text(&again.stdout);
+    assert!(said.contains("from     what was tuned at 20"), "{said}");
+
+    let out = warpline(two.path(), "cache clear --family vector-add");
+    assert!(text(&out.stdout).starts_with("1 tuned config forgotten in "));
+    let out = warpline(two.path(), "cache list");
+    assert!(text(&out.stdout).starts_with("0 tuned configs in "));
+}
+
+#[test]
+fn the_table_says_what_became_of_each() {
+    let cache = folder();
+    let output = warpline(cache.path(), "tune vector-add --n 0 --candidates 3");
+    let said = text(&output.stdout);
+    for part in [
+        "WHAT BECAME OF IT",
+        "(chosen)",
+        "1500.0 µs  0.0 %   won",
+        "runner-up",
+        "slower",
+        "gain     1.000 of the family's own choice",
+        "checked  against the reference",
+        "kept     in ",
+    ] {
+        assert!(said.contains(part), "{part:?} is not in\n{said}");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_not_kept() {
+    let cache = folder();
+    let output = warpline(
+        cache.path(),
+        "tune vector-add --n 1000 --candidates 2 --json",
+    );
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(json(&output)["error"]["code"], "not-tuned");
+    let out = warpline(cache.path(), "cache list");
+    assert!(text(&out.stdout).starts_with("0 tuned configs in "));
+}
+
+#[test]
+fn a_damaged_entry_is_a_warning_and_is_replaced() {
+    let cache = folder();
+    let tune = "tune vector-add --n 0 --candidates 2 --json";
+    let first = json(&warpline(cache.path(), tune));
+    let kept = first["tuned"][0]["kept"].as_str().unwrap();
+    fs::write(kept, "{}").unwrap();
+    let listed = warpline(cache.path(), "cache list");
+    assert!(text(&listed.stdout).contains("passed over: "));
+
+    let output = warpline(cache.path(), "run vector-add --n 0 --no-watchdog --json");
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(json(&output)["tuned"], false);
+    let warned = text(&output.stderr);
+    assert!(
+        warned.starts_with("warning: the tuned config in "),
+        "{warned}"
+    );
+    assert_eq!(warned.lines().count(), 1);
+
+    let output = warpline(cache.path(), tune);
+    assert_eq!(output.status.code(), Some(0));
+    let output = warpline(cache.path(), "run vector-add --n 0 --no-watchdog --json");
+    assert_eq!(
+        (text(&output.stderr), &json(&output)["tuned"]),
+        ("", &true.into())
+    );
+}
+
+#[test]
+fn two_processes_at_once_tune_once() {
+    let cache = folder();
+    let start = || {
+        command(cache.path(), "tune vector-add --n 0 --json")
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap()
+    };
+    let both = [start(), start()].map(|child| child.wait_with_output().unwrap());
+    assert!(both.iter().all(|o| o.status.success()));
+    let tuned = both.each_ref().map(|o| json(o)["tuned"][0].clone());
+    let measured = tuned.iter().filter(|t| t["remembered"].is_null()).count();
+    assert_eq!(measured, 1, "the other one has waited, or came later");
+    assert_eq!(tuned[0]["config"], tuned[1]["config"]);
+}
+
+#[test]
+fn a_cache_that_is_off_is_said_where_it_is_asked_for() {
+    let cache = folder();
+    let off = |args: &str| {
+        command(cache.path(), args)
+            .env("WARPLINE_CACHE", "off")
+            .output()
+            .unwrap()
+    };
+    let output = off("cache list");
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(
+        text(&output.stderr),
+        "error: the cache is off, by WARPLINE_CACHE=off\n"
+    );
+    let tuned = off("tune vector-add --n 0 --candidates 2");
+    assert!(text(&tuned.stdout).contains("kept     for this process alone"));
+    assert_eq!(fs::read_dir(cache.path()).unwrap().count(), 0);
+}

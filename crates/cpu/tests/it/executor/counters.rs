@@ -1,0 +1,165 @@
+//! What a run counts, for whoever asks why a kernel is slow.
+
+use crate::executor::harness::timings;
+use warpline_cpu::{Split, Stats};
+use warpline_ir::build::*;
+use warpline_testkit::kernel::build;
+use warpline_testkit::launch::Setup;
+
+/// The counters of a kernel whose CTAs write up to 32 words each, the same under every timing.
+fn counted(ctas: u32, body: impl FnOnce(Builder)) -> Stats {
+    let kernel = build("counted", body);
+    let mut all = timings().map(|options| {
+        let setup = Setup::new().input("x", &[1u32; 64]).output("y", 384);
+        let run = setup.run(&kernel, ctas, &options);
+        let mut stats = run.unwrap_or_else(|e| panic!("{e}"));
+        // Waits that are tried again are steps.
+        stats.steps = 0;
+        stats
+    });
+    let first = all.next().unwrap();
+    assert!(all.all(|other| other == first));
+    first
+}
+
+#[test]
+fn lanes_that_a_branch_keeps_away_are_counted_where_it_is() {
+    let mut lines = [0; 2];
+    let stats = counted(3, |k| {
+        let (_, y) = (k.pointer::<u32>("x"), k.pointer::<u32>("y"));
+        k.role("all").body(|| {
+            let lane = lane_id();
+            let word = Var::new(0u32);
+            let (low, even) = (lane.lt(16), (lane & 1).eq(0));
+            lines[0] = line!() + 1;
+            if_(low, || {
+                word.set(word.get() + 1);
+                lines[1] = line!() + 1;
+                if_(even, || word.set(word.get() + 1));
+            });
+            y.store(cta_id() * 32 + lane, word.get());
+        });
+    });
+    let [outer, inner] = &stats.branches[..] else {
+        panic!("{:?}", stats.branches)
+    };
+    let at = [outer, inner].map(|b| (&*b.role, b.frame.unwrap().line));
+    assert_eq!(at, lines.map(|line| ("all", line)));
+    assert_eq!((outer.split.runs, outer.split.splits), (3, 3));
+    // Of the 32 lanes 16 are missing in every op; the inner branch takes 8 of the rest.
+    assert_eq!(outer.split.lost_lanes, 16 * outer.split.ops);
+    assert_eq!(inner.split.lost_lanes, 8 * inner.split.ops);
+    assert!(0 < inner.split.ops && inner.split.ops < outer.split.ops);
+}
+
+#[test]
+fn a_loop_that_lanes_leave_one_by_one_loses_half_of_them() {
+    let stats = counted(1, |k| {
+        let (_, y) = (k.pointer::<u32>("x"), k.pointer::<u32>("y"));
+        k.role("all").body(|| {
+            let word = Var::new(0u32);
+            steps(lane_id()).each(|_| word.set(word.get() + 1));
+            y.store(lane_id(), word.get());
+        });
+    });
+    let Split {
+        runs,
+        splits,
+        ops,
+        lost_lanes,
+    } = stats.branches[0].split;
+    // Rounds 0 to 31; lane 0 leaves in the first, and in the last nobody is left to stay.
+    assert_eq!((runs, splits), (32, 31));
+    let per_round = ops / 31;
+    let missing: u64 = (1..=31).sum();
+    assert_eq!(lost_lanes, per_round * missing);
+}
+
+#[test]
+fn elect_and_uniform_branches_split_nothing() {
+    let stats = counted(2, |k| {
+        let (_, y) = (k.pointer::<u32>("x"), k.pointer::<u32>("y"));
+        k.role("all").warps(2).body(|| {
+            let first = cta_id() * 32;
+            if_(warp_in_role().eq(0), || y.store(first + lane_id(), 0u32));
+            warp_sync();
+            elect(|| y.store(first, 1u32));
+        });
+    });
+    assert_eq!(stats.branches, []);
+}
+
+#[test]
+fn warps_are_counted_one_by_one() {
+    let stats = counted(2, |k| {
+        let (x, y) = (k.pointer::<u32>("x"), k.pointer::<u32>("y"));
+        let t = k.tile::<u32>("t", 1, 32).plain().declare();
+        k.role("all").warps(3).body(|| {
+            if_(warp_in_role().eq(1), || {
+                let to = t.whole();
+                to.copy_from(0u32, lane_id(), x.address(lane_id()), 4);
+                copy_wait_all();
+                y.store(cta_id() * 32 + lane_id(), to.load(0u32, lane_id()));
+            });
+        });
+    });
+    let role = &stats.roles[0];
+    let did: Vec<_> = role.warps.iter().map(|w| (w.accesses, w.jobs)).collect();
+    assert_eq!(did, [(0, 0), (4, 2), (0, 0)]);
+    let ops: u64 = role.warps.iter().map(|w| w.instructions).sum();
+    assert_eq!(role.instructions, ops);
+    assert!(role.warps[1].instructions > role.warps[0].instructions);
+}
+
+#[test]
+fn what_is_written_is_counted_by_stage() {
+    let stats = counted(2, |k| {
+        let (x, y) = (k.pointer::<u32>("x"), k.pointer::<u32>("y"));
+        let t = k.tile::<u32>("t", 1, 32).plain().stages(3).declare();
+        let ring = k.ring("ring", 2, |s| s.vector::<u32>(32));
+        k.role("load").warps(1).body(|| {
+            elect(|| {
+                steps(3u32).each(|_| {
+                    let slot = ring.acquire();
+                    slot.load_bytes(slot.tiles(), x.address(0u32), 128u32);
+                    slot.commit();
+                });
+            });
+        });
+        k.role("math").warps(1).body(|| {
+            t.stage(2u32).store(0u32, lane_id(), 1u32);
+            steps(3u32).each(|_| {
+                let slot = ring.wait();
+                y.store(cta_id() * 32 + lane_id(), slot.load(0u32, lane_id()));
+                slot.release();
+            });
+        });
+    });
+    let written: Vec<_> = stats.tiles.iter().map(|t| &t.written[..]).collect();
+    assert_eq!(written, [&[0, 0, 256][..], &[512, 256]]);
+}
+
+#[test]
+fn a_copy_by_lanes_asks_something_of_both_memories() {
+    // Words of every second place go to one bank.
+    let stats = counted(1, |k| {
+        let (x, y) = (k.pointer::<u32>("x"), k.pointer::<u32>("y"));
+        let t = k.tile::<u32>("t", 32, 32).plain().declare();
+        k.role("all").body(|| {
+            let to = t.whole();
+            to.copy_from(lane_id(), 0u32, x.address(lane_id() * 2), 4);
+            copy_wait_all();
+            y.store(lane_id(), to.load(lane_id(), 0u32));
+        });
+    });
+    let copy = stats.sites.iter().find(|s| s.op.starts_with("copy"));
+    let t = copy.expect("a copy").traffic;
+    assert_eq!(
+        (t.shared_accesses, t.bank_turns, t.bank_conflicts),
+        (1, 1, 31)
+    );
+    assert_eq!(
+        (t.global_requests, t.global_sectors, t.least_sectors),
+        (1, 8, 4)
+    );
+}

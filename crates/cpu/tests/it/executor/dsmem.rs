@@ -1,0 +1,241 @@
+//! The shared memory of peers: sends, sums, and stores that arrive on their own.
+
+use crate::executor::harness::{edit, strict, timings};
+use warpline_cpu::{Options, Timing};
+use warpline_ir::build::*;
+use warpline_ir::ops::bulk::Reduction;
+use warpline_ir::{FaultKind, Kernel, Op};
+use warpline_testkit::kernel::build;
+use warpline_testkit::launch::Setup;
+
+/// CTAs of a cluster.
+const SIZE: u32 = 4;
+/// Stages of what passes between them.
+const STAGES: u32 = 3;
+
+/// How the CTAs bring their parts to the one of rank 0.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum By {
+    /// Bulk copies that add.
+    BulkSum,
+    /// Bulk copies to a row each.
+    BulkRows,
+    /// Stores to a row each.
+    Stores,
+    /// Words that are added.
+    Words,
+}
+
+const ALL: [By; 4] = [By::BulkSum, By::BulkRows, By::Stores, By::Words];
+
+/// Each of `n` steps sums a vector of every CTA at rank 0, which expects
+/// `bytes` bytes for each and writes `out`.
+fn reduction(by: By, bytes: u32) -> Kernel {
+    build("reduction", |k| {
+        k.cluster(SIZE, 1, 1);
+        let (n, out) = (k.param::<u32>("n"), k.pointer::<u32>("out"));
+        let mine = k
+            .tile::<u32>("mine", 1, 32)
+            .plain()
+            .stages(STAGES)
+            .declare();
+        let all = k
+            .tile::<u32>("all", SIZE, 32)
+            .plain()
+            .stages(STAGES)
+            .declare();
+        let full = k.barrier("full", STAGES).count(1);
+        let empty = k.barrier("empty", STAGES).count(1);
+        k.role("all").body(|| {
+            let (rank, lane) = (cluster_rank(), lane_id());
+            let clear = |stage: Reg<u32>| {
+                for row in 0..SIZE {
+                    all.stage(stage).store(row, lane, 0u32);
+                }
+                fence_async();
+                warp_sync();
+            };
+            for stage in 0..STAGES {
+                clear(stage.reg());
+            }
+            cluster_sync();
+            steps(n).each(|t| {
+                let (stage, parity) = (t % STAGES, t / STAGES % 2u32);
+                empty.at(stage).wait_cluster(parity ^ 1u32);
+                let part = t * 1000 + rank * 100 + lane;
+                let (to, bar) = (all.stage(stage).peer(0u32), full.at(stage).peer(0u32));
+                let from = mine.stage(stage);
+                if matches!(by, By::BulkSum | By::BulkRows) {
+                    from.store(0u32, lane, part);
+                    fence_async();
+                    warp_sync();
+                }
+                match by {
+                    By::BulkSum => elect(|| {
+                        bulk_send_reduce(Reduction::Add, from, to, 128, bar);
+                    }),
+                    By::BulkRows => elect(|| {
+                        for row in 0..SIZE {
+                            if_(rank.eq(row), || {
+                                bulk_send(from, to.slice(row..row + 1, 0..32), 128, bar);
+                            });
+                        }
+                    }),
+                    By::Stores => store_async(to, rank, lane, [part], bar),
+                    By::Words => reduce_async(Reduction::Add, to, 0u32, lane, part, bar),
+                }
+                if_(rank.eq(0u32), || {
+                    elect(|| full.at(stage).arrive_expect(bytes));
+                    full.at(stage).wait_cluster(parity);
+                    let mut sum = all.stage(stage).load(0u32, lane);
+                    for row in 1..SIZE {
+                        sum = sum + all.stage(stage).load(row, lane);
+                    }
+                    out.store(t * 32 + lane, sum);
+                    clear(stage);
+                    if_(lane.lt(SIZE), || {
+                        empty.at(stage).peer(lane).arrive_cluster();
+                    });
+                });
+            });
+        });
+    })
+}
+
+fn setup(n: u32) -> Setup {
+    Setup::new()
+        .scalar(n)
+        .output("out", (n * 128).max(4) as usize)
+}
+
+#[test]
+fn a_sum_across_a_cluster_at_every_trip_count() {
+    for by in ALL {
+        let k = reduction(by, SIZE * 128);
+        for n in [0, 1, STAGES - 1, STAGES, STAGES + 1, 2 * STAGES + 1] {
+            let want: Vec<u32> = (0..n * 32)
+                .map(|i| SIZE * (i / 32 * 1000 + i % 32) + 600)
+                .collect();
+            for options in timings() {
+                let setup = setup(n);
+                let stats = setup
+                    .run(&k, SIZE, &options)
+                    .unwrap_or_else(|e| panic!("{by:?}, {n} steps, {options:?}: {e}"));
+                if n > 0 {
+                    assert_eq!(setup.values::<u32>(0), want, "{by:?}, {options:?}");
+                }
+                let moved = stats.bytes.peer_store;
+                assert_eq!(moved, u64::from(n * SIZE * 128), "{by:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn bytes_that_never_come_hang() {
+    for by in ALL {
+        let k = reduction(by, SIZE * 128 + 16);
+        for options in timings() {
+            let e = setup(1).run(&k, SIZE, &options).unwrap_err();
+            assert_eq!(e.kind, FaultKind::Deadlock, "{by:?}: {e}");
+            assert!(e.to_string().contains("full"), "{e}");
+        }
+    }
+}
+
+#[test]
+fn a_read_before_the_wait_is_a_race() {
+    for by in ALL {
+        let mut k = reduction(by, SIZE * 128);
+        let full = k.barriers.iter().position(|b| b.name == "full");
+        edit(&mut k, 0, &|op| match &op {
+            Op::MbarrierWait(w) if Some(w.bar.bar.index()) == full => None,
+            _ => Some(op),
+        });
+        let late = Options::timed(Timing::Late);
+        let e = setup(1).run(&k, SIZE, &late).unwrap_err();
+        assert_eq!(e.kind, FaultKind::Race, "{by:?}: {e}");
+    }
+}
+
+#[test]
+fn a_stage_used_again_before_it_is_free_is_a_race() {
+    for by in [By::BulkRows, By::Stores] {
+        let mut k = reduction(by, SIZE * 128);
+        let empty = k.barriers.iter().position(|b| b.name == "empty");
+        edit(&mut k, 0, &|op| match &op {
+            Op::MbarrierWait(w) if Some(w.bar.bar.index()) == empty => None,
+            _ => Some(op),
+        });
+        for options in strict() {
+            let e = setup(2 * STAGES).run(&k, SIZE, &options).unwrap_err();
+            let kinds = [FaultKind::Race, FaultKind::Barrier];
+            assert!(kinds.contains(&e.kind), "{by:?}: {e}");
+        }
+    }
+}
+
+/// Rank 1 sends to rank 0, which may have left.
+fn to_one_that_leaves(by: By) -> Kernel {
+    let mut k = build("farewell", |k| {
+        k.cluster(2, 1, 1);
+        let t = k.tile::<u32>("t", 1, 32).plain().declare();
+        let full = k.barrier("full", 1).count(1);
+        k.role("all").body(|| {
+            if_(cluster_rank().eq(1u32), || {
+                let (to, bar) = (t.whole().peer(0u32), full.at(0).peer(0u32));
+                match by {
+                    By::Stores => store_async(to, 0u32, lane_id(), [1u32.reg()], bar),
+                    _ => {
+                        t.whole().store(0u32, lane_id(), 1u32);
+                        fence_async();
+                        warp_sync();
+                        elect(|| bulk_send(t.whole(), to, 128, bar));
+                    }
+                }
+            });
+        });
+    });
+    // Without its last barrier of the cluster.
+    k.epilogue.0.clear();
+    k
+}
+
+#[test]
+fn a_peer_that_has_left_receives_nothing() {
+    for by in [By::Stores, By::BulkRows] {
+        let k = to_one_that_leaves(by);
+        let late = Options::timed(Timing::Late);
+        let e = Setup::new().run(&k, 2, &late).unwrap_err();
+        assert_eq!(e.kind, FaultKind::PeerExited, "{by:?}: {e}");
+    }
+}
+
+#[test]
+fn a_bulk_send_of_unfenced_writes_misses_a_fence() {
+    let mut k = reduction(By::BulkSum, SIZE * 128);
+    edit(&mut k, 0, &|op| match op {
+        Op::Fence(_) => None,
+        op => Some(op),
+    });
+    for options in strict() {
+        let e = setup(1).run(&k, SIZE, &options).unwrap_err();
+        assert_eq!(e.kind, FaultKind::MissingProxyFence, "{e}");
+    }
+}
+
+/// Stores go through the generic proxy: they need no fence of it.
+#[test]
+fn a_store_that_arrives_on_its_own_needs_no_proxy_fence() {
+    for by in [By::Stores, By::Words] {
+        let mut k = reduction(by, SIZE * 128);
+        edit(&mut k, 0, &|op| match op {
+            Op::Fence(_) => None,
+            op => Some(op),
+        });
+        for options in timings() {
+            let run = setup(2 * STAGES).run(&k, SIZE, &options);
+            run.unwrap_or_else(|e| panic!("{by:?}, {options:?}: {e}"));
+        }
+    }
+}

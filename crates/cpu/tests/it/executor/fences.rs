@@ -1,0 +1,361 @@
+//! Fences of one direction: each half orders nothing without the other.
+
+use crate::executor::harness::{strict, timings};
+use warpline_cpu::{Options, RunError};
+use warpline_ir::build::*;
+use warpline_ir::{FaultKind, Kernel, MemoryOrder, Scope};
+use warpline_testkit::launch::Setup;
+
+fn build(body: impl FnOnce(Builder)) -> Kernel {
+    warpline_testkit::kernel::build("fences", body)
+}
+
+/// Which halves of a fence a kernel has, and whether they are in the right order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Halves {
+    Both,
+    Release,
+    Acquire,
+    Neither,
+    AcquireTooEarly,
+    ReleaseTooLate,
+}
+
+const WRONG: [Halves; 5] = [
+    Halves::Release,
+    Halves::Acquire,
+    Halves::Neither,
+    Halves::AcquireTooEarly,
+    Halves::ReleaseTooLate,
+];
+
+impl Halves {
+    fn releases(self) -> bool {
+        matches!(
+            self,
+            Halves::Both | Halves::Release | Halves::AcquireTooEarly
+        )
+    }
+    fn acquires(self) -> bool {
+        matches!(
+            self,
+            Halves::Both | Halves::Acquire | Halves::ReleaseTooLate
+        )
+    }
+}
+
+/// One role writes a tile, another stores it by a bulk copy.
+fn handed_to_an_engine(h: Halves) -> Kernel {
+    build(|k| {
+        let x = k.pointer::<u32>("x");
+        let t = k.tile::<u32>("t", 1, 32).plain().declare();
+        let full = k.barrier("full", 1).count(1);
+        k.role("writes").body(|| {
+            t.whole().store(0u32, lane_id(), lane_id() + 5);
+            if h.releases() {
+                fence_async_release();
+            }
+            warp_sync();
+            elect(|| full.at(0).arrive());
+            if h == Halves::ReleaseTooLate {
+                fence_async_release();
+            }
+        });
+        k.role("stores").body(|| {
+            elect(|| {
+                if h == Halves::AcquireTooEarly {
+                    fence_async_acquire();
+                }
+                full.at(0).wait(0);
+                if h.acquires() {
+                    fence_async_acquire();
+                }
+                bulk_store(t.whole(), x.address(0), 128);
+                bulk_commit();
+                bulk_wait(0);
+            });
+        });
+    })
+}
+
+fn run(k: &Kernel, options: &Options) -> Result<Vec<u32>, Box<RunError>> {
+    let s = Setup::new().output("x", 128);
+    s.run(k, 1, options)?;
+    Ok(s.values(0))
+}
+
+#[test]
+fn a_proxy_fence_may_be_cut_in_a_release_and_an_acquire() {
+    let right = handed_to_an_engine(Halves::Both);
+    for options in timings() {
+        let got = run(&right, &options).unwrap_or_else(|e| panic!("{options:?}: {e}"));
+        assert_eq!(got, (5..37).collect::<Vec<_>>());
+    }
+    for h in WRONG {
+        let wrong = handed_to_an_engine(h);
+        for options in strict() {
+            let e = run(&wrong, &options).unwrap_err();
+            assert_eq!(e.kind, FaultKind::MissingProxyFence, "{h:?}: {e}");
+        }
+    }
+}
+
+/// One warp writes a tile and stores it itself, with a fence before and one after its lanes meet.
+fn handed_on_alone([before, after]: [fn(); 2]) -> Kernel {
+    build(|k| {
+        let x = k.pointer::<u32>("x");
+        let t = k.tile::<u32>("t", 1, 32).plain().declare();
+        k.role("all").body(|| {
+            t.whole().store(0u32, lane_id(), lane_id());
+            before();
+            warp_sync();
+            after();
+            elect(|| {
+                bulk_store(t.whole(), x.address(0), 128);
+                bulk_commit();
+                bulk_wait(0);
+            });
+        });
+    })
+}
+
+#[test]
+fn the_acquire_of_a_warp_comes_after_its_own_release() {
+    let (right, wrong) = (
+        handed_on_alone([fence_async_release, fence_async_acquire]),
+        handed_on_alone([fence_async_acquire, fence_async_release]),
+    );
+    for options in strict() {
+        run(&right, &options).unwrap_or_else(|e| panic!("{e}"));
+        let e = run(&wrong, &options).unwrap_err();
+        assert_eq!(e.kind, FaultKind::MissingProxyFence, "{e}");
+    }
+}
+
+#[test]
+fn a_release_covers_the_shared_memory_of_its_own_cta() {
+    let kernel = |to_peer: bool| {
+        build(|k| {
+            k.cluster(2, 1, 1);
+            let x = k.pointer::<u32>("x");
+            let t = k.tile::<u32>("t", 1, 32).plain().declare();
+            k.role("all").body(|| {
+                match to_peer {
+                    true => t
+                        .whole()
+                        .peer(1u32 - cluster_rank())
+                        .store(0u32, lane_id(), 1u32),
+                    false => t.whole().store(0u32, lane_id(), 1u32),
+                }
+                fence_async_release();
+                cluster_sync();
+                fence_async_acquire();
+                elect(|| {
+                    bulk_store(t.whole(), x.address(cluster_rank() * 32u32), 128);
+                    bulk_commit();
+                    bulk_wait(0);
+                });
+            });
+        })
+    };
+    for options in strict() {
+        let run = |k: &Kernel| Setup::new().output("x", 256).run(k, 2, &options);
+        run(&kernel(false)).unwrap_or_else(|e| panic!("{e}"));
+        let e = run(&kernel(true)).unwrap_err();
+        assert_eq!(e.kind, FaultKind::MissingProxyFence, "{e}");
+    }
+}
+
+#[test]
+fn a_proxy_fence_after_the_arrival_comes_too_late() {
+    // In every order: whoever issues the copy does not know of the fence.
+    let kernel = |late: bool| {
+        build(|k| {
+            let x = k.pointer::<u32>("x");
+            let t = k.tile::<u32>("t", 1, 32).plain().declare();
+            let full = k.barrier("full", 1).count(32);
+            k.role("writes").body(|| {
+                t.whole().store(0u32, lane_id(), lane_id());
+                if !late {
+                    fence_async();
+                }
+                full.at(0).arrive();
+                if late {
+                    fence_async();
+                }
+            });
+            k.role("stores").body(|| {
+                elect(|| {
+                    full.at(0).wait(0);
+                    bulk_store(t.whole(), x.address(0), 128);
+                    bulk_commit();
+                    bulk_wait(0);
+                });
+            });
+        })
+    };
+    for options in timings() {
+        run(&kernel(false), &options).unwrap_or_else(|e| panic!("{e}"));
+    }
+    for options in strict() {
+        let e = run(&kernel(true), &options).unwrap_err();
+        assert_eq!(e.kind, FaultKind::MissingProxyFence, "{e}");
+    }
+}
+
+#[test]
+fn a_proxy_fence_of_the_own_cta_does_not_cover_a_peer() {
+    // Each CTA writes into its peer, or into itself, and stores its own tile by a bulk copy.
+    let kernel = |fence: fn(), to_peer: bool| {
+        build(|k| {
+            k.cluster(2, 1, 1);
+            let x = k.pointer::<u32>("x");
+            let t = k.tile::<u32>("t", 1, 32).plain().declare();
+            k.role("all").body(|| {
+                let to = match to_peer {
+                    true => t.whole().peer(1u32 - cluster_rank()),
+                    false => t.whole(),
+                };
+                to.store(0u32, lane_id(), 1u32);
+                fence();
+                cluster_sync();
+                elect(|| {
+                    bulk_store(t.whole(), x.address(cluster_rank() * 32u32), 128);
+                    bulk_commit();
+                    bulk_wait(0);
+                });
+            });
+        })
+    };
+    let run = |k: &Kernel, options: &Options| Setup::new().output("x", 256).run(k, 2, options);
+    let right: [(fn(), bool); 4] = [
+        (fence_async, false),
+        (fence_async_cluster, false),
+        (fence_async_cluster, true),
+        (fence_async_all, true),
+    ];
+    for options in timings() {
+        for (fence, to_peer) in right {
+            run(&kernel(fence, to_peer), &options).unwrap_or_else(|e| panic!("{e}"));
+        }
+    }
+    for options in strict() {
+        let e = run(&kernel(fence_async, true), &options).unwrap_err();
+        assert_eq!(e.kind, FaultKind::MissingProxyFence, "{e}");
+    }
+}
+
+/// How the halves of a fence are spelled, and where the flag between them is.
+#[derive(Clone, Copy)]
+struct Way {
+    release: fn(),
+    acquire: fn(),
+    shared: bool,
+}
+
+/// One warp writes a tile and raises a relaxed flag; another sees it and reads the tile.
+fn flagged(way: Way, h: Halves) -> Kernel {
+    build(|k| {
+        let (out, flag) = (k.pointer::<u32>("x"), k.pointer::<u32>("flag"));
+        let t = k.tile::<u32>("t", 1, 32).plain().declare();
+        let f = k.tile::<u32>("f", 1, 4).plain().declare();
+        let word = move || match way.shared {
+            true => f.whole().word(0u32, 0u32),
+            false => flag.word(0u32),
+        };
+        let relaxed = MemoryOrder::relaxed(Scope::Cluster);
+        k.role("sends").body(|| {
+            elect(|| word().store(0u32, relaxed));
+            cta_sync();
+            t.whole().store(0u32, lane_id(), lane_id() + 1);
+            warp_sync();
+            elect(|| {
+                if h.releases() {
+                    (way.release)();
+                }
+                word().store(1u32, relaxed);
+                if h == Halves::ReleaseTooLate {
+                    (way.release)();
+                }
+            });
+        });
+        k.role("sees").body(|| {
+            cta_sync();
+            if h == Halves::AcquireTooEarly {
+                (way.acquire)();
+            }
+            while_(|| word().load(relaxed).eq(0u32), || nanosleep(20));
+            if h.acquires() {
+                (way.acquire)();
+            }
+            out.store(lane_id(), t.whole().load(0u32, lane_id()));
+        });
+    })
+}
+
+fn run_flagged(k: &Kernel, options: &Options) -> Result<Vec<u32>, Box<RunError>> {
+    let s = Setup::new().output("x", 128).input("flag", &[0u32]);
+    s.run(k, 1, options)?;
+    Ok(s.values(0))
+}
+
+const PLAIN: Way = Way {
+    release: || fence_release(Scope::Gpu),
+    acquire: || fence_acquire(Scope::Gpu),
+    shared: true,
+};
+
+const OF_SHARED: Way = Way {
+    release: fence_release_shared,
+    acquire: fence_acquire_shared,
+    shared: true,
+};
+
+#[test]
+fn a_fence_may_be_cut_in_a_release_and_an_acquire() {
+    let far = Way {
+        shared: false,
+        ..PLAIN
+    };
+    for way in [PLAIN, far, OF_SHARED] {
+        let right = flagged(way, Halves::Both);
+        for options in timings() {
+            let got = run_flagged(&right, &options).unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!(got, (1..33).collect::<Vec<_>>());
+        }
+        for h in WRONG {
+            let wrong = flagged(way, h);
+            for options in strict() {
+                let e = run_flagged(&wrong, &options).unwrap_err();
+                assert_eq!(e.kind, FaultKind::Race, "{h:?}: {e}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_fence_of_shared_memory_knows_nothing_of_a_flag_in_global_memory() {
+    let far = Way {
+        shared: false,
+        ..OF_SHARED
+    };
+    let k = flagged(far, Halves::Both);
+    for options in strict() {
+        let e = run_flagged(&k, &options).unwrap_err();
+        assert_eq!(e.kind, FaultKind::Race, "{e}");
+    }
+}
+
+#[test]
+fn fences_of_tensor_maps_order_nothing_else() {
+    let way = Way {
+        release: || fence_tensor_map_release(Scope::Gpu),
+        acquire: || fence_tensor_map_acquire(Scope::Gpu, 0u64),
+        shared: true,
+    };
+    let k = flagged(way, Halves::Both);
+    for options in strict() {
+        let e = run_flagged(&k, &options).unwrap_err();
+        assert_eq!(e.kind, FaultKind::Race, "{e}");
+    }
+}

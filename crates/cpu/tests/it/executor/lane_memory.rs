@@ -1,0 +1,244 @@
+//! Accesses are tracked lane by lane: atomics beside each other, peers that
+//! vary by lane, words that several lanes read or write, `cp.async` groups.
+
+use crate::executor::harness::{expect_fault, expect_pass, strict, timings};
+use warpline_ir::build::*;
+use warpline_ir::ops::atomic::AtomicOp;
+use warpline_ir::{FaultKind, Kernel, MemoryOrder, Scope};
+use warpline_testkit::launch::Setup;
+
+fn build(body: impl FnOnce(Builder)) -> Kernel {
+    warpline_testkit::kernel::build("lane_memory", body)
+}
+
+const RELAXED: MemoryOrder = MemoryOrder::relaxed(Scope::Cta);
+
+/// The wrong kernel is a race in every strict timing, and its twin passes in every timing.
+#[track_caller]
+fn expect_twins(kernel: impl Fn(bool) -> Kernel) {
+    let (right, wrong) = (kernel(true), kernel(false));
+    for options in timings() {
+        expect_pass(&right, &options);
+    }
+    for options in strict() {
+        expect_fault(&wrong, &options, FaultKind::Race);
+    }
+}
+
+#[test]
+fn a_read_knows_of_every_atomic_not_of_the_last_alone() {
+    let kernel = |both: bool| {
+        build(|k| {
+            let t = k.tile::<u32>("t", 1, 4).plain().declare();
+            let made = k.barrier("made", 1).count(1);
+            let done = k.barrier("done", 2).count(1);
+            k.role("makes").body(|| {
+                elect(|| {
+                    t.whole().store(0u32, 0u32, 0u32);
+                    made.at(0).arrive();
+                });
+            });
+            for (i, name) in ["first", "second"].into_iter().enumerate() {
+                k.role(name).body(|| {
+                    elect(|| {
+                        made.at(0).wait(0);
+                        t.whole()
+                            .word(0u32, 0u32)
+                            .atomic(AtomicOp::Add, 1u32, RELAXED);
+                        done.at(i as u32).arrive();
+                    });
+                });
+            }
+            k.role("reads").body(|| {
+                elect(|| {
+                    done.at(1).wait(0);
+                    if both {
+                        done.at(0).wait(0);
+                    }
+                    t.whole().load(0u32, 0u32);
+                });
+            });
+        })
+    };
+    expect_twins(kernel);
+}
+
+#[test]
+fn an_atomic_of_one_thread_does_not_hide_its_plain_write() {
+    let kernel = |ordered: bool| {
+        build(|k| {
+            let t = k.tile::<u32>("t", 1, 4).plain().declare();
+            let made = k.barrier("made", 1).count(1);
+            let add = move || {
+                let word = t.whole().word(0u32, 0u32);
+                word.atomic(AtomicOp::Add, 1u32, RELAXED);
+            };
+            k.role("makes").body(|| {
+                elect(|| {
+                    t.whole().store(0u32, 0u32, 0u32);
+                    if ordered {
+                        made.at(0).arrive();
+                    }
+                    add();
+                    if !ordered {
+                        made.at(0).arrive_many(1u32);
+                    }
+                });
+            });
+            k.role("adds").body(|| {
+                elect(|| {
+                    if ordered {
+                        made.at(0).wait(0);
+                    }
+                    add();
+                });
+            });
+        })
+    };
+    let (right, wrong) = (kernel(true), kernel(false));
+    for options in timings() {
+        expect_pass(&right, &options);
+    }
+    for options in strict() {
+        let e = Setup::new().run(&wrong, 1, &options).unwrap_err();
+        // Where the other comes first it reads what was never written.
+        assert!(
+            matches!(e.kind, FaultKind::Race | FaultKind::NeverWritten),
+            "{e}"
+        );
+    }
+}
+
+#[test]
+fn lanes_that_store_to_different_peers_are_known_to_each() {
+    // Lane l of rank 0 stores to rank l, and arrives there, or all arrive at rank 0 alone.
+    let kernel = |each: bool| {
+        build(|k| {
+            k.cluster(4, 1, 1);
+            let t = k.tile::<u32>("t", 1, 4).plain().declare();
+            let full = k.barrier("full", 1).count(if each { 1 } else { 4 });
+            let go = k.barrier("go", 1).count(1);
+            k.role("all").body(|| {
+                let lane = lane_id();
+                if_(cluster_rank().eq(0u32), || {
+                    if_(lane.lt(4u32), || {
+                        t.whole().peer(lane).store(0u32, 0u32, lane);
+                        match each {
+                            true => full.at(0).peer(lane).arrive_cluster(),
+                            false => full.at(0).arrive(),
+                        }
+                    });
+                    // A lane that knows nothing of the stores wakes the peers.
+                    if_(lane.ge(28u32), || {
+                        go.at(0).peer(lane - 28u32).arrive_cluster();
+                    });
+                });
+                go.at(0).wait_cluster(0);
+                if each {
+                    full.at(0).wait_cluster(0);
+                }
+                t.whole().load(0u32, 0u32);
+            });
+        })
+    };
+    let (right, wrong) = (kernel(true), kernel(false));
+    for options in timings() {
+        expect_pass(&right, &options);
+    }
+    for options in strict() {
+        expect_fault(&wrong, &options, FaultKind::Race);
+    }
+}
+
+#[test]
+fn a_word_that_two_lanes_read_is_read_by_both() {
+    // Lanes 0 and 1 read a word; then lane 1 alone, or both, let the writer go.
+    let kernel = |both: bool| {
+        build(|k| {
+            let t = k.tile::<u32>("t", 1, 4).plain().declare();
+            let free = k.barrier("free", 1).count(if both { 2 } else { 1 });
+            k.role("reads").body(|| {
+                elect(|| t.whole().store(0u32, 0u32, 1u32));
+                warp_sync();
+                if_(lane_id().lt(2u32), || {
+                    t.whole().load(0u32, 0u32);
+                });
+                // It reads once more, which is not the other lane's read.
+                if_(lane_id().eq(1u32), || {
+                    t.whole().load(0u32, 0u32);
+                    free.at(0).arrive();
+                });
+                if both {
+                    if_(lane_id().eq(0u32), || free.at(0).arrive());
+                }
+            });
+            k.role("writes").body(|| {
+                elect(|| {
+                    free.at(0).wait(0);
+                    t.whole().store(0u32, 0u32, 2u32);
+                });
+            });
+        })
+    };
+    expect_twins(kernel);
+}
+
+#[test]
+fn a_word_that_two_lanes_write_is_written_by_both() {
+    // Lanes 0 and 1 store the same word at once; one of them alone speaks for itself.
+    let kernel = |both: bool| {
+        build(|k| {
+            let t = k.tile::<u32>("t", 1, 4).plain().declare();
+            let full = k.barrier("full", 1).count(if both { 2 } else { 1 });
+            k.role("writes").body(|| {
+                if_(lane_id().lt(2u32), || {
+                    t.whole().store(0u32, 0u32, 1u32);
+                    match both {
+                        true => full.at(0).arrive(),
+                        false => if_(lane_id().eq(1u32), || full.at(0).arrive()),
+                    }
+                });
+            });
+            k.role("reads").body(|| {
+                elect(|| {
+                    full.at(0).wait(0);
+                    t.whole().load(0u32, 0u32);
+                });
+            });
+        })
+    };
+    expect_twins(kernel);
+}
+
+#[test]
+fn a_lane_that_has_one_group_less_waits_for_less() {
+    // Lane 0 commits one group, the others two; a wait for all but one covers nothing of lane 0.
+    let kernel = |pending: u32| {
+        build(|k| {
+            let x = k.pointer::<u32>("x");
+            let t = k.tile::<u32>("t", 2, 128).plain().declare();
+            k.role("all").body(|| {
+                let lane = lane_id();
+                for row in 0..2u32 {
+                    if_(lane.ge(row), || {
+                        let from = x.address(lane * 4u32);
+                        t.whole().copy_from(row, lane * 4u32, from, 16);
+                        copy_commit();
+                    });
+                }
+                copy_wait(pending);
+                t.whole().load(0u32, lane * 4u32);
+                copy_wait(0);
+            });
+        })
+    };
+    for options in strict() {
+        let run = |pending| {
+            let s = Setup::new().input("x", &[1u32; 128]);
+            s.run(&kernel(pending), 1, &options)
+        };
+        run(0).unwrap_or_else(|e| panic!("{options:?}: {e}"));
+        let e = run(1).unwrap_err();
+        assert_eq!((e.kind, e.lane), (FaultKind::Race, Some(0)), "{e}");
+    }
+}

@@ -1,0 +1,109 @@
+//! The stand-in driver: compiled once, one copy of the dylib for each test,
+//! so that tests share neither log nor configuration.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use libloading::{Library, Symbol};
+use warpline_cuda::{CudaError, Driver};
+
+/// Compiles the stand-in into `path`.
+pub(crate) fn compile(path: &Path, flags: &[&str]) {
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stub/driver.c");
+    let output = Command::new("cc")
+        .args(["-shared", "-fPIC", "-O1", "-pthread", "-o"])
+        .arg(path)
+        .args(flags)
+        .arg(source)
+        .output()
+        .expect("these tests need a C compiler named cc");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+}
+
+/// A path for this process's own use.
+pub(crate) fn temporary(name: &str) -> PathBuf {
+    let name = format!("stub-{}-{name}", std::process::id());
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
+}
+
+/// One instance of the stand-in.
+pub(crate) struct Stub {
+    path: PathBuf,
+    dylib: Library,
+}
+
+impl Stub {
+    pub(crate) fn new(words: &str) -> Self {
+        static IMAGE: OnceLock<Vec<u8>> = OnceLock::new();
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let image = IMAGE.get_or_init(|| {
+            let path = temporary("first.so");
+            compile(&path, &[]);
+            let image = std::fs::read(&path).unwrap();
+            std::fs::remove_file(path).unwrap();
+            image
+        });
+        let path = temporary(&format!("{}.so", COUNT.fetch_add(1, Ordering::Relaxed)));
+        std::fs::write(&path, image).unwrap();
+        // SAFETY: our own dylib, whose initialiser reads one variable.
+        let dylib = unsafe { Library::new(&path) }.unwrap();
+        let stub = Self { path, dylib };
+        stub.configure(words);
+        stub
+    }
+
+    pub(crate) fn configure(&self, words: &str) {
+        let words = CString::new(words).unwrap();
+        // SAFETY: the signature is that of the C file.
+        unsafe {
+            let function: Symbol<'_, unsafe extern "C" fn(*const c_char)> =
+                self.dylib.get("stub_configure").unwrap();
+            function(words.as_ptr());
+        }
+    }
+
+    /// Opens the driver in the instance that was configured.
+    pub(crate) fn driver(&self) -> Result<&'static Driver, CudaError> {
+        Driver::open(&self.path)
+    }
+
+    /// All calls so far, but for pushing and popping contexts.
+    pub(crate) fn calls(&self) -> String {
+        // SAFETY: as above; a NUL-terminated text in static memory.
+        unsafe {
+            let function: Symbol<'_, unsafe extern "C" fn() -> *const c_char> =
+                self.dylib.get("stub_calls").unwrap();
+            CStr::from_ptr(function()).to_str().unwrap().to_owned()
+        }
+    }
+
+    /// What was made and not given back.
+    pub(crate) fn live(&self) -> i32 {
+        self.number("stub_live")
+    }
+
+    /// How many contexts this thread has pushed and not popped.
+    pub(crate) fn depth(&self) -> i32 {
+        self.number("stub_depth")
+    }
+
+    fn number(&self, name: &str) -> i32 {
+        // SAFETY: as above.
+        unsafe {
+            let function: Symbol<'_, unsafe extern "C" fn() -> c_int> =
+                self.dylib.get(name).unwrap();
+            function()
+        }
+    }
+}
+
+impl Drop for Stub {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}

@@ -1,0 +1,8 @@
+//! The builder and the program form.
+
+mod build_errors;
+mod layouts;
+mod locations;
+mod op_table;
+mod program_hash;
+mod ui;

@@ -1,0 +1,86 @@
+//! Families without their types: candidates, suites, periods.
+
+use serde_json::json;
+use warpline_kernels::vector_add::VectorAdd;
+use warpline_kernels::{AnyFamily, AnyWork, Place, Request, TensorSpec, registry};
+use warpline_testkit::kernel::TARGET;
+
+fn candidates(flags: &str) -> Vec<serde_json::Value> {
+    let request = Request::from_flags(flags.split_whitespace()).unwrap();
+    let all = AnyFamily::candidates(&VectorAdd, &request, Place::Gpu, &TARGET);
+    all.unwrap().iter().map(|w| w.config()).collect()
+}
+
+#[test]
+fn candidates_agree_with_what_is_fixed() {
+    let all = candidates("--n 1000000");
+    let fixed = candidates("--n 1000000 --form specialized --stages 3");
+    assert!(!fixed.is_empty() && fixed.len() < all.len());
+    for config in &fixed {
+        assert_eq!(config["form"], json!("specialized"));
+        assert_eq!(config["stages"], json!(3));
+        assert!(all.contains(config));
+    }
+}
+
+#[test]
+fn a_suite_holds_the_problems_that_families_name_for_it() {
+    let target = TARGET;
+    assert_eq!(VectorAdd.suites(), ["memory"]);
+    let works = VectorAdd.bench("memory", &target).unwrap();
+    assert_eq!(works[0].problem()["n"], json!(1u64 << 28));
+    assert!(VectorAdd.bench("products", &target).unwrap().is_empty());
+}
+
+#[test]
+fn what_families_are_measured_at_repeats_tensors_of_the_same_kind() {
+    let target = TARGET;
+    for family in registry() {
+        let suites = family.suites().into_iter();
+        let works = suites.flat_map(|suite| family.bench(suite, &target).unwrap());
+        // The one that is drawn soonest.
+        let bytes = |w: &dyn AnyWork| w.cost().bytes;
+        let Some(large) = works.min_by(|x, y| bytes(x.as_ref()).total_cmp(&bytes(y.as_ref())))
+        else {
+            continue;
+        };
+        let Some(period) = large.period() else {
+            continue;
+        };
+        let small = period.problem.inputs(0);
+        let (few, many) = (period.problem.outputs(), large.outputs());
+        let small = small.iter().map(|t| &t.spec).chain(&few);
+        let pairs: Vec<_> = small.zip(period.inputs.iter().chain(&many)).collect();
+        assert_eq!(
+            pairs.len(),
+            period.inputs.len() + many.len(),
+            "{}",
+            family.name()
+        );
+        for (small, large) in pairs {
+            assert_eq!((small.name, small.dtype), (large.name, large.dtype));
+            let inner = |spec: &TensorSpec| spec.shape[1..].to_vec();
+            assert_eq!(
+                inner(small),
+                inner(large),
+                "{} {}",
+                family.name(),
+                small.name
+            );
+            assert!(small.bytes() <= large.bytes());
+        }
+    }
+}
+
+#[test]
+fn a_large_problem_repeats_a_small_one_of_its_class() {
+    let works = VectorAdd.bench("memory", &TARGET).unwrap();
+    let period = works[0].period().unwrap();
+    let small = period.problem;
+    assert_eq!(small.config(), works[0].config());
+    assert_eq!(small.problem()["dtype"], works[0].problem()["dtype"]);
+    assert!(small.outputs()[0].elements() < works[0].outputs()[0].elements());
+    let bytes: usize = period.inputs.iter().map(TensorSpec::bytes).sum();
+    assert_eq!(bytes, 2 * works[0].outputs()[0].bytes());
+    assert!(small.period().is_none(), "a small problem is drawn whole");
+}

@@ -1,0 +1,7 @@
+//! The families without a run.
+
+mod bounds;
+mod families;
+mod ops;
+mod table;
+mod tuning;

@@ -1,0 +1,27 @@
+//! Every family's test table as plans. The crate `warpline` checks, prints, assembles and runs it
+//! (`tests/it/shipped.rs`).
+
+use std::collections::HashMap;
+use warpline_kernels::registry;
+use warpline_testkit::kernel::TARGET;
+
+#[test]
+fn one_module_serves_every_extent() {
+    for family in registry() {
+        let mut modules: HashMap<String, String> = HashMap::new();
+        for work in family.cases(&TARGET).into_iter().flatten() {
+            // The same class and config, apart from the grid: the same program.
+            let class = work.tuning().expect("a family's").class;
+            let mut config = work.config();
+            if let Some(c) = config.as_object_mut() {
+                c.remove("ctas");
+            }
+            let key = format!("{class} {config}");
+            for (i, step) in work.plan(&TARGET).expect("legal").steps.iter().enumerate() {
+                let (hash, key) = (step.kernel.text_hash(), format!("step {i} of {key}"));
+                let known = modules.entry(key.clone()).or_insert_with(|| hash.clone());
+                assert_eq!(*known, hash, "{key}");
+            }
+        }
+    }
+}

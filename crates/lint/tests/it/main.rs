@@ -1,0 +1,4 @@
+//! Every check alone, and the checklist of the families.
+
+mod checks;
+mod families;

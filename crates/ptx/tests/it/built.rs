@@ -1,0 +1,168 @@
+//! Lines that authors build: rings, turns, queues and clusters pass the checker and ptxas.
+
+use half::bf16;
+use warpline_ir::build::*;
+use warpline_ir::*;
+use warpline_testkit::assemble::assembled;
+use warpline_testkit::kernel::build;
+use warpline_testkit::verdict::checked;
+
+/// Builds, checks, prints, reads again and assembles; expects neither advisory nor spill.
+#[track_caller]
+fn accepted(name: &str, body: impl FnOnce(Builder)) {
+    let checked = checked(build(name, body));
+    let made = assembled(&checked).unwrap_or_else(|e| panic!("{e}"));
+    let advisories = &made.report.advisories;
+    assert!(advisories.is_empty(), "{name}: {advisories:#?}");
+}
+
+/// Boxes of `rows` rows of 64 columns.
+fn rows(rows: u32) -> TensorMapDecl {
+    TensorMapDecl {
+        dtype: DType::Bf16,
+        tile: vec![64, rows],
+        swizzle: Swizzle::B128,
+        mode: MapMode::Tiled,
+    }
+}
+
+#[test]
+fn ping_pong_with_turns_in_every_order() {
+    for order in [Order::RowMajor, Order::Grouped(8), Order::Hilbert] {
+        accepted("ping_pong", |k| {
+            let (m, n, depth) = (k.param("m"), k.param("n"), k.param::<u32>("depth"));
+            let (a, b) = (k.tensor_map("a", rows(128)), k.tensor_map("b", rows(192)));
+            let c = k.tensor_map("c", rows(64));
+            let ab = k
+                .ring("ab", 4, |s| {
+                    (s.tile::<bf16>(128, 64), s.tile::<bf16>(192, 64))
+                })
+                .dealt();
+            let turn = k.turn("math", ["ping", "pong"]);
+            let tiles = order.tiles(m, n);
+            k.role("load").warpgroups(1).registers(24).body(|| {
+                elect(|| {
+                    tiles.each(|at| {
+                        steps(depth).each(|ks| {
+                            let slot = ab.acquire();
+                            let (ta, tb) = slot.tiles();
+                            slot.load(a, ta, [ks * 64, at.m * 128]);
+                            slot.load(b, tb, [ks * 64, at.n * 192]);
+                            slot.commit();
+                        });
+                    });
+                });
+            });
+            for (i, who) in ["ping", "pong"].into_iter().enumerate() {
+                let out = k.tile::<bf16>(who, 64, 64).declare();
+                let meet = k.named_barrier(who);
+                k.role(who).warpgroups(1).registers(240).body(|| {
+                    tiles.dealt(i as u32, 2, |_| ab.skip(depth)).each(|at| {
+                        let acc = turn.hold(|| {
+                            let acc = Acc::new(128, 192);
+                            steps(depth).each(|_| {
+                                let slot = ab.wait();
+                                let (ta, tb) = slot.tiles();
+                                acc.mma(&ta, &tb);
+                                slot.release_after(&acc);
+                            });
+                            acc
+                        });
+                        let y = acc.finish().map(silu);
+                        y.each_pair(|cell, [x, _]| {
+                            if_(cell.row.lt(64u32) & cell.col.lt(64u32), || {
+                                out.whole().store(cell.row, cell.col, x.cast::<bf16>());
+                            });
+                        });
+                        fence_async();
+                        meet.sync(128u32);
+                        elect(|| {
+                            c.store(out.whole(), [at.n * 192, at.m * 128]);
+                            bulk_commit();
+                            bulk_wait_read(0);
+                        });
+                        meet.sync(128u32);
+                    });
+                });
+            }
+        });
+    }
+}
+
+#[test]
+fn dynamic_work_that_decides_over_products() {
+    accepted("queue", |k| {
+        let (items, depth) = (k.param::<u32>("items"), k.param::<u32>("depth"));
+        let (a, out) = (k.tensor_map("a", rows(64)), k.pointer::<f32>("out"));
+        let work = k.work_queue("next", 2);
+        let tiles = k.ring("tiles", 3, |s| s.tile::<bf16>(64, 64)).shared();
+        k.role("fetch").warps(4).body(|| {
+            elect(|| {
+                work.fetch_each(items, |item| {
+                    steps(depth).each(|i| {
+                        let slot = tiles.acquire();
+                        slot.load(a, slot.tiles(), [i * 64, item * 64]);
+                        slot.commit();
+                    });
+                });
+            });
+        });
+        k.role("math").warpgroups(1).body(|| {
+            work.each(items, |item| {
+                let acc = Acc::new(64, 64);
+                steps(depth).each(|_| {
+                    let slot = tiles.wait();
+                    acc.mma(&slot.tiles(), &slot.tiles());
+                    slot.release_after(&acc);
+                });
+                let y = acc.finish();
+                y.each_pair(|at, v| out.store_vec((item * 64 + at.row) * 64 + at.col, v));
+            });
+        });
+    });
+}
+
+#[test]
+fn multicast_in_a_cluster() {
+    accepted("multicast", |k| {
+        k.cluster(2, 1, 1);
+        let (depth, out) = (k.param::<u32>("depth"), k.pointer::<f32>("out"));
+        let a = k.tensor_map("a", rows(64));
+        let ring = k
+            .ring("a", 4, |s| s.tile::<bf16>(128, 64))
+            .shared()
+            .multicast();
+        k.role("load").warpgroups(1).registers(40).body(|| {
+            elect(|| {
+                steps(depth).each(|i| {
+                    let slot = ring.acquire();
+                    slot.load_multicast(a, slot.tiles(), [i * 64, 0u32.reg()]);
+                    slot.commit();
+                });
+            });
+        });
+        k.role("math").warpgroups(1).registers(232).body(|| {
+            let acc = Acc::new(128, 128);
+            steps(depth).each(|_| {
+                let slot = ring.wait();
+                acc.mma(&slot.tiles(), &slot.tiles());
+                slot.release_after(&acc);
+            });
+            acc.finish()
+                .each_pair(|at, v| out.store_vec(at.row * 128 + at.col, v));
+        });
+    });
+}
+
+#[test]
+fn ctas_that_wait_for_each_other() {
+    accepted("flags", |k| {
+        let (flags, x) = (k.flags("flags"), k.pointer::<f32>("x"));
+        k.role("all").warps(4).body(|| {
+            x.store(cta_id() * 128 + thread_id(), 1.0f32);
+            flags.signal(cta_id());
+            flags.wait((cta_id() + 1) % grid_ctas(), 4u32);
+            cta_sync();
+        });
+    });
+}

@@ -1,0 +1,5 @@
+//! The printer: every op, whole kernels, control flow.
+
+mod built;
+mod ops;
+mod print;

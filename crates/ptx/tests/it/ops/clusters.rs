@@ -1,0 +1,149 @@
+//! What reaches other CTAs: sends, reductions, stores that arrive on their own; fences.
+
+use crate::ops::sheet::{Sheet, bar, place};
+use warpline_ir::ops::bulk::*;
+use warpline_ir::ops::memory::Fence as FenceOp;
+use warpline_ir::ops::remote::*;
+use warpline_ir::ops::tensor::TensorStore;
+use warpline_ir::*;
+
+const DTYPES: [DType; 7] = [
+    DType::U32,
+    DType::I32,
+    DType::U64,
+    DType::I64,
+    DType::F32,
+    DType::F16,
+    DType::Bf16,
+];
+
+/// A place and a barrier of this CTA, and those of a peer.
+fn ends(s: &mut Sheet) -> [(Place, BarRef); 2] {
+    s.raw.0.cluster = [2, 1, 1];
+    let tile = s.tile("x", 8, 64, Swizzle::None, 4);
+    let full = s.barrier("full", 4);
+    let stage = s.value(Type::U32);
+    let (here, full) = (place(tile, stage, Operand::Imm(0)), bar(full, stage));
+    let peer = Some(stage.into());
+    [
+        (here, full),
+        (Place { peer, ..here }, BarRef { peer, ..full }),
+    ]
+}
+
+pub(crate) fn reduce() -> Sheet {
+    let mut s = Sheet::new("reduce");
+    let [(src, _), (dst, bar)] = ends(&mut s);
+    let (global, bytes) = (s.value(Type::U64).into(), s.value(Type::U32).into());
+    let all = Reduction::ALL
+        .into_iter()
+        .flat_map(|op| DTYPES.map(|dtype| Some(Reduce { op, dtype })));
+    for reduce in all.chain([None]) {
+        s.form(BulkStore {
+            src,
+            dst: global,
+            bytes,
+            reduce,
+            hint: None,
+        });
+        s.form(BulkSend {
+            src,
+            dst,
+            bytes,
+            bar,
+            reduce,
+        });
+    }
+    s.op(BulkStore {
+        src,
+        dst: global,
+        bytes: Operand::Imm(64),
+        reduce: Some(Reduce {
+            op: Reduction::Add,
+            dtype: DType::Bf16,
+        }),
+        hint: Some(CacheHint::EvictFirst),
+    });
+    let decl = TensorMapDecl {
+        dtype: DType::U32,
+        tile: vec![32, 8],
+        swizzle: Swizzle::None,
+        mode: MapMode::Stepped { steps: vec![1, 2] },
+    };
+    let map = s.param("map", ParamKind::TensorMap(decl));
+    let words = s.tile("words", 8, 32, Swizzle::None, 1);
+    let tile = &mut s.raw.0.tiles[words.index()];
+    (tile.dtype, tile.layout.element) = (DType::U32, 4);
+    s.raw.0.shared_bytes += tile.layout.stage_bytes() / 2;
+    let x = s.value(Type::I32).into();
+    for op in Reduction::ALL {
+        s.op(TensorStore {
+            map,
+            src: crate::ops::sheet::view(words, Operand::Imm(0), [0, 8, 0, 32]),
+            coords: vec![x; 2],
+            im2col: false,
+            reduce: Some(op),
+            hint: None,
+        });
+    }
+    s
+}
+
+pub(crate) fn remote() -> Sheet {
+    let mut s = Sheet::new("remote");
+    for (dst, bar) in ends(&mut s) {
+        for ty in [Type::U32, Type::F32, Type::Bf16x2, Type::U64, Type::I64] {
+            for n in [1, 2, 4] {
+                let [value, constant] = s.both(ty);
+                let mut src = vec![value; n];
+                src[0] = constant;
+                s.form(StoreAsync { ty, src, dst, bar });
+            }
+        }
+        for ty in [Type::U32, Type::I32, Type::U64, Type::I64] {
+            for op in Reduction::ALL {
+                let src = s.value(ty).into();
+                s.form(ReduceAsync {
+                    op,
+                    ty,
+                    src,
+                    dst,
+                    bar,
+                });
+            }
+        }
+    }
+    s
+}
+
+pub(crate) fn fences() -> Sheet {
+    let mut s = Sheet::new("fences");
+    let scopes = [Scope::Cta, Scope::Cluster, Scope::Gpu, Scope::Sys];
+    let plain = [
+        Fence::ProxyAsyncShared,
+        Fence::ProxyAsyncCluster,
+        Fence::ProxyAsyncGlobal,
+        Fence::ProxyAsync,
+        Fence::ProxyAsyncRelease,
+        Fence::ProxyAsyncAcquire,
+        Fence::ProxyAlias,
+        Fence::MbarrierInit,
+        Fence::AcquireShared,
+        Fence::ReleaseShared,
+    ];
+    let map = s.value(Type::U64).into();
+    let scoped = scopes.map(|scope| {
+        [
+            Fence::AcqRel(scope),
+            Fence::Acquire(scope),
+            Fence::Release(scope),
+            Fence::Sc(scope),
+            Fence::TensorMapRelease(scope),
+            Fence::TensorMapAcquire(scope, map),
+        ]
+    });
+    for fence in plain.into_iter().chain(scoped.into_iter().flatten()) {
+        s.op(FenceOp { fence });
+    }
+    s
+}

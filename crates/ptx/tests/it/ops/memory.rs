@@ -1,0 +1,281 @@
+//! Loads, stores, prefetches, fences, atomics, policies, copies of lanes.
+
+use crate::ops::sheet::{Sheet, TYPES, bar, place};
+use warpline_ir::ops::atomic::*;
+use warpline_ir::ops::copy::*;
+use warpline_ir::ops::memory::*;
+use warpline_ir::ops::policy::*;
+use warpline_ir::{At, MemoryOrder, Operand, Place, Scope, Semantics, Swizzle, TileId, Type};
+
+const SCOPES: [Scope; 4] = [Scope::Cta, Scope::Cluster, Scope::Gpu, Scope::Sys];
+
+const FETCHES: [Option<Fetch>; 4] = [None, Some(Fetch::B64), Some(Fetch::B128), Some(Fetch::B256)];
+
+/// One place of each kind: global, shared, of a peer.
+fn places(s: &mut Sheet) -> [At; 3] {
+    s.raw.0.cluster = [2, 1, 1];
+    let tile = s.tile("a", 64, 64, Swizzle::None, 4);
+    let (stage, byte) = (s.value(Type::U32), s.value(Type::U32));
+    let shared = place(tile, stage, byte);
+    let peer = Place {
+        peer: Some(Operand::Imm(1)),
+        ..shared
+    };
+    [s.global(-32), At::Shared(shared), At::Shared(peer)]
+}
+
+pub(crate) fn memory() -> Sheet {
+    let mut s = Sheet::new("memory");
+    let at = places(&mut s);
+    let loads = [
+        LoadCache::DEFAULT,
+        LoadCache::READ_ONLY,
+        LoadCache::VOLATILE,
+    ];
+    let stores = [StoreCache::DEFAULT, StoreCache::VOLATILE];
+    for at in at {
+        for ty in [Type::U8, Type::F16, Type::F32, Type::I64] {
+            for n in [1, 2, 4] {
+                for cache in loads {
+                    let dst = s.regs(ty, n);
+                    s.form(Load { ty, dst, at, cache });
+                }
+                for cache in stores {
+                    let [value, constant] = s.both(ty);
+                    let mut src = vec![value; n];
+                    src[0] = constant;
+                    s.form(Store { ty, src, at, cache });
+                }
+            }
+        }
+    }
+    caches(&mut s, at[0]);
+    // Constants fold into the offset.
+    let tile = TileId(0);
+    for at in [
+        place(tile, Operand::Imm(0), Operand::Imm(0)),
+        place(tile, Operand::Imm(3), Operand::Imm(64)),
+    ] {
+        let (at, cache) = (At::Shared(at), LoadCache::DEFAULT);
+        let dst = s.regs(Type::F32, 4);
+        s.op(Load {
+            ty: Type::F32,
+            dst,
+            at,
+            cache,
+        });
+    }
+    let addr = s.value(Type::U64).into();
+    for to in [
+        PrefetchTo::L1,
+        PrefetchTo::L2,
+        PrefetchTo::L2EvictLast,
+        PrefetchTo::L2EvictNormal,
+    ] {
+        s.op(Prefetch { addr, to });
+    }
+    s.op(ApplyPriority { addr });
+    s.op(Discard { addr });
+    let fences = [
+        warpline_ir::Fence::ProxyAsyncShared,
+        warpline_ir::Fence::ProxyAsyncGlobal,
+        warpline_ir::Fence::MbarrierInit,
+    ];
+    for fence in fences
+        .into_iter()
+        .chain(SCOPES.map(warpline_ir::Fence::AcqRel))
+    {
+        s.op(Fence { fence });
+    }
+    s
+}
+
+/// Every use of the caches by a load and a store of global memory.
+fn caches(s: &mut Sheet, at: At) {
+    let policy = CacheHint::Policy(s.value(Type::U64).into());
+    for l1 in [
+        L1::Default,
+        L1::Bypass,
+        L1::Streaming,
+        L1::LastUse,
+        L1::Again,
+        L1::Through,
+        L1::NoAllocate,
+        L1::EvictFirst,
+        L1::EvictLast,
+        L1::EvictNormal,
+        L1::EvictUnchanged,
+    ] {
+        for hint in [None, Some(CacheHint::EvictFirst), Some(policy)] {
+            for path in [LoadPath::Coherent, LoadPath::ReadOnly, LoadPath::Volatile] {
+                for fetch in FETCHES {
+                    let (ty, dst) = (Type::U32, s.regs(Type::U32, 2));
+                    let cache = LoadCache {
+                        path,
+                        l1,
+                        fetch,
+                        hint,
+                    };
+                    s.form(Load { ty, dst, at, cache });
+                }
+            }
+            let (ty, src) = (Type::U32, vec![s.value(Type::U32).into()]);
+            let volatile = false;
+            let cache = StoreCache { volatile, l1, hint };
+            s.form(Store { ty, src, at, cache });
+        }
+    }
+}
+
+pub(crate) fn atomic() -> Sheet {
+    let mut s = Sheet::new("atomic");
+    let at = places(&mut s);
+    for at in at {
+        for ty in TYPES {
+            for op in AtomicOp::ALL {
+                let value = s.value(ty).into();
+                let compare = (op == AtomicOp::Cas).then_some(value);
+                let order = MemoryOrder::relaxed(Scope::Gpu);
+                for n in [1, 2, 4, 8] {
+                    let (dst, values) = (s.regs(ty, n), vec![value; n]);
+                    s.form(Atomic {
+                        op,
+                        ty,
+                        dst,
+                        at,
+                        values: values.clone(),
+                        compare,
+                        order,
+                    });
+                    s.form(Reduce {
+                        op,
+                        ty,
+                        at,
+                        values,
+                        order,
+                    });
+                }
+            }
+        }
+        for scope in SCOPES {
+            for sem in [
+                Semantics::Relaxed,
+                Semantics::Acquire,
+                Semantics::Release,
+                Semantics::AcqRel,
+            ] {
+                orders(&mut s, at, MemoryOrder { sem, scope });
+            }
+        }
+    }
+    s
+}
+
+/// Every access that has this order.
+fn orders(s: &mut Sheet, at: At, order: MemoryOrder) {
+    let (op, ty, value) = (AtomicOp::Add, Type::U32, Operand::Imm(1));
+    let (dst, values, compare) = (s.regs(ty, 1), vec![value], None);
+    s.op(Atomic {
+        op,
+        ty,
+        dst,
+        at,
+        values: values.clone(),
+        compare,
+        order,
+    });
+    s.form(Reduce {
+        op,
+        ty,
+        at,
+        values,
+        order,
+    });
+    for ty in [Type::U32, Type::F32, Type::U64] {
+        let dst = s.reg(ty);
+        s.form(StrongLoad { ty, dst, at, order });
+        for src in s.both(ty) {
+            s.form(StrongStore { ty, src, at, order });
+        }
+    }
+}
+
+pub(crate) fn policy() -> Sheet {
+    let mut s = Sheet::new("policy");
+    for primary in [Evict::First, Evict::Last, Evict::Normal, Evict::Unchanged] {
+        for rest in [Evict::Unchanged, Evict::First] {
+            for fraction in [s.value(Type::F32).into(), Operand::imm(0.25f32)] {
+                let dst = s.reg(Type::U64);
+                s.op(CreatePolicy {
+                    dst,
+                    primary,
+                    rest,
+                    fraction,
+                });
+            }
+            let size = s.value(Type::U32).into();
+            for (bytes, total) in [(size, size), (Operand::Imm(4096), Operand::Imm(8192))] {
+                let (dst, addr) = (s.reg(Type::U64), s.value(Type::U64).into());
+                s.op(CreateRangePolicy {
+                    dst,
+                    primary,
+                    rest,
+                    addr,
+                    bytes,
+                    total,
+                });
+            }
+        }
+    }
+    s
+}
+
+pub(crate) fn copy() -> Sheet {
+    let mut s = Sheet::new("copy");
+    let tile = s.tile("a", 64, 64, Swizzle::B128, 4);
+    let full = s.barrier("full", 4);
+    let (stage, byte) = (s.value(Type::U32), s.value(Type::U32));
+    let (dst, src) = (place(tile, stage, byte), s.value(Type::U64).into());
+    let hints = [
+        None,
+        Some(CacheHint::EvictLast),
+        Some(CacheHint::Policy(src)),
+    ];
+    for bytes in [4, 8, 16] {
+        for bypass in [false, true] {
+            for valid in [None, Some(Operand::Imm(3)), Some(byte.into())] {
+                for hint in hints {
+                    s.form(CopyAsync {
+                        dst,
+                        src,
+                        bytes,
+                        valid,
+                        bypass,
+                        fetch: None,
+                        hint,
+                    });
+                }
+            }
+        }
+    }
+    for fetch in FETCHES {
+        s.op(CopyAsync {
+            dst,
+            src,
+            bytes: 16,
+            valid: None,
+            bypass: true,
+            fetch,
+            hint: hints[1],
+        });
+    }
+    s.op(CopyCommit);
+    for pending in [Some(0), Some(3), None] {
+        s.op(CopyWait { pending });
+    }
+    for counted in [false, true] {
+        let bar = bar(full, stage);
+        s.op(CopyArrive { bar, counted });
+    }
+    s
+}

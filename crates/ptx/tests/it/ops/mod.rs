@@ -1,0 +1,96 @@
+//! Every op in every form it has: the text, and what ptxas makes of it.
+
+mod clusters;
+mod engines;
+mod matrices;
+mod memory;
+mod numbers;
+mod sheet;
+mod threads;
+
+use sheet::Sheet;
+use std::collections::BTreeSet;
+use warpline_ir::ops::TABLE;
+use warpline_ir::{Op, StmtKind};
+use warpline_ptx::ptxas::Ptxas;
+
+/// One sheet per group of ops.
+const SHEETS: &[fn() -> Sheet] = &[
+    numbers::arith,
+    numbers::bits,
+    numbers::compare,
+    numbers::convert,
+    numbers::math,
+    threads::warp,
+    threads::special,
+    threads::control,
+    threads::cluster,
+    memory::memory,
+    memory::atomic,
+    memory::policy,
+    memory::copy,
+    matrices::matrix,
+    matrices::mma,
+    engines::mbarrier,
+    engines::bulk,
+    engines::tensor,
+    clusters::reduce,
+    clusters::remote,
+    clusters::fences,
+    matrices::wgmma,
+    matrices::wgmma_types,
+    matrices::wgmma_transposed,
+];
+
+fn ops(sheet: &Sheet) -> Vec<Op> {
+    let mut all = vec![];
+    sheet.raw.0.each_stmt(&mut |_, s| {
+        if let StmtKind::Op(op) = &s.kind {
+            all.push(op.clone());
+        }
+    });
+    all
+}
+
+#[test]
+fn every_op_is_on_a_sheet() {
+    let shown: BTreeSet<_> = SHEETS
+        .iter()
+        .flat_map(|sheet| ops(&sheet()))
+        .map(|op| op.info().name)
+        .collect();
+    let all: BTreeSet<_> = TABLE.iter().map(|(_, info)| info.name).collect();
+    assert_eq!(shown, all);
+}
+
+#[test]
+fn every_sheet_prints_as_it_did() {
+    for sheet in SHEETS {
+        let ptx = sheet().print();
+        let lines = ptx.text.lines().filter(|l| {
+            let l = l.trim_start();
+            !l.starts_with(".loc ") && !l.starts_with(".file ")
+        });
+        let text: Vec<_> = lines.collect();
+        insta::with_settings!({ snapshot_path => "../../snapshots", prepend_module_to_snapshot => false, omit_expression => true }, {
+            insta::assert_snapshot!(ptx.entry, text.join("\n"));
+        });
+    }
+}
+
+#[test]
+fn ptxas_takes_every_sheet_without_a_word() {
+    let ptxas = Ptxas::find().unwrap_or_else(|e| panic!("{e}"));
+    let mut bad = vec![];
+    for sheet in SHEETS {
+        let ptx = sheet().print();
+        match ptxas.assemble(&ptx.text, ptx.target) {
+            Err(e) => bad.push(format!("{}: {e}", ptx.entry)),
+            Ok(made) => {
+                let told = made.report.advisories.iter();
+                bad.extend(told.map(|a| format!("{}: {}", ptx.entry, a.text)));
+            }
+        }
+    }
+    assert!(bad.is_empty(), "{}", bad.join("\n"));
+}

@@ -1,0 +1,185 @@
+//! A sheet: a kernel that holds every form of the ops of one group.
+
+use warpline_check::Checked;
+use warpline_ir::ops::compare::{Cmp, Setp};
+use warpline_ir::ops::special::ReadParam;
+use warpline_ir::*;
+use warpline_ptx::Ptx;
+use warpline_testkit::assemble::printed;
+use warpline_testkit::kernel::TARGET;
+use warpline_testkit::raw::RawKernel;
+
+/// Every type of a register.
+pub(crate) const TYPES: [Type; 17] = Type::ALL;
+
+/// All lanes of a warp.
+pub(crate) const ALL_LANES: Operand = Operand::Imm(0xffff_ffff);
+
+/// A kernel of one role of one warpgroup, and a value of every type.
+pub(crate) struct Sheet {
+    pub(crate) raw: RawKernel,
+    values: Vec<(Type, RegId)>,
+}
+
+impl Sheet {
+    pub(crate) fn new(group: &str) -> Self {
+        let mut raw = RawKernel::one();
+        raw.0.name = group.to_owned();
+        Self {
+            raw,
+            values: vec![],
+        }
+    }
+
+    /// A fresh register.
+    pub(crate) fn reg(&mut self, ty: Type) -> RegId {
+        self.raw.reg(ty)
+    }
+
+    /// Fresh registers.
+    pub(crate) fn regs(&mut self, ty: Type, n: usize) -> Vec<RegId> {
+        (0..n).map(|_| self.reg(ty)).collect()
+    }
+
+    /// A register that a launch gave a value to.
+    pub(crate) fn value(&mut self, ty: Type) -> RegId {
+        if let Some((_, r)) = self.values.iter().find(|(t, _)| *t == ty) {
+            return *r;
+        }
+        let dst = self.reg(ty);
+        let op: Op = if ty == Type::Pred {
+            let (a, b) = (self.value(Type::U32).into(), Operand::Imm(0));
+            let (cmp, ty) = (Cmp::Ne, Type::U32);
+            Setp { cmp, ty, dst, a, b }.into()
+        } else {
+            let param = self.param(ty.name(), ParamKind::Scalar(ty));
+            ReadParam { dst, param, ty }.into()
+        };
+        let stmt = stmt(StmtKind::Op(op));
+        self.raw.0.prologue.0.push(stmt);
+        self.values.push((ty, dst));
+        dst
+    }
+
+    /// A value, and a constant.
+    pub(crate) fn both(&mut self, ty: Type) -> [Operand; 2] {
+        [self.value(ty).into(), constant(ty)]
+    }
+
+    pub(crate) fn param(&mut self, name: &str, kind: ParamKind) -> ParamId {
+        self.raw.param(1, name, kind)
+    }
+
+    /// The address of global memory.
+    pub(crate) fn global(&mut self, offset: i32) -> At {
+        At::Global {
+            addr: self.value(Type::U64).into(),
+            offset,
+        }
+    }
+
+    /// A tile of 16-bit elements.
+    pub(crate) fn tile(
+        &mut self,
+        name: &str,
+        rows: u32,
+        cols: u32,
+        swizzle: Swizzle,
+        stages: u32,
+    ) -> TileId {
+        let layout = TileLayout {
+            element: 2,
+            rows,
+            cols,
+            swizzle,
+        };
+        self.raw.tile(1, name, layout, stages)
+    }
+
+    /// mbarriers.
+    pub(crate) fn barrier(&mut self, name: &str, len: u32) -> BarId {
+        self.raw.barrier(1, name, len)
+    }
+
+    /// Adds an op.
+    pub(crate) fn op(&mut self, op: impl Into<Op>) {
+        self.raw.push(1, op);
+    }
+
+    /// Adds an op if there is such a form.
+    pub(crate) fn form(&mut self, op: impl Into<Op>) {
+        let op = op.into();
+        if op.legal(&TARGET).is_ok() {
+            self.op(op);
+        }
+    }
+
+    /// The text of the sheet, which says what the sheet says.
+    #[track_caller]
+    pub(crate) fn print(self) -> Ptx {
+        self.raw.0.each_stmt(&mut |_, s| {
+            if let StmtKind::Op(op) = &s.kind {
+                op.legal(&TARGET).unwrap_or_else(|e| panic!("{e}"));
+            }
+        });
+        let sheet = Checked::unproved(self.raw.0, "every form of some ops, and no program");
+        printed(&sheet).unwrap_or_else(|e| panic!("{e}"))
+    }
+}
+
+/// A statement without a line of its own.
+pub(crate) fn stmt(kind: StmtKind) -> Stmt {
+    Stmt { kind, loc: Loc(0) }
+}
+
+/// A constant of a type: 1.5, or 3.
+pub(crate) fn constant(ty: Type) -> Operand {
+    Operand::Imm(match ty {
+        Type::Pred => 1,
+        Type::F32 | Type::Tf32 => 0x3fc0_0000,
+        Type::F16 => 0x3e00,
+        Type::Bf16 => 0x3fc0,
+        Type::F16x2 => 0x3e00_3e00,
+        Type::Bf16x2 => 0x3fc0_3fc0,
+        Type::I32 => 0xffff_fffd,
+        Type::I64 => -3i64 as u64,
+        _ => 3,
+    })
+}
+
+/// A place in a stage that a register or a constant names.
+pub(crate) fn place(tile: TileId, stage: impl Into<Operand>, byte: impl Into<Operand>) -> Place {
+    Place {
+        tile,
+        stage: stage.into(),
+        byte: byte.into(),
+        offset: 16,
+        peer: None,
+    }
+}
+
+/// A view of a stage.
+pub(crate) fn view(
+    tile: TileId,
+    stage: impl Into<Operand>,
+    [row, rows, col, cols]: [u32; 4],
+) -> View {
+    View {
+        tile,
+        stage: stage.into(),
+        row,
+        rows,
+        col,
+        cols,
+        peer: None,
+    }
+}
+
+/// An mbarrier that a register or a constant names.
+pub(crate) fn bar(bar: BarId, index: impl Into<Operand>) -> BarRef {
+    BarRef {
+        bar,
+        index: index.into(),
+        peer: None,
+    }
+}

@@ -1,0 +1,43 @@
+//! Printing, reading back and assembling.
+
+use crate::kernel::TARGET;
+use std::sync::LazyLock;
+use warpline_check::Checked;
+use warpline_ptx::ptxas::{Assembled, Entry, Ptxas};
+use warpline_ptx::{Ptx, print};
+
+/// The assembler, looked for once.
+static PTXAS: LazyLock<Ptxas> = LazyLock::new(|| Ptxas::find().unwrap_or_else(|e| panic!("{e}")));
+
+/// Prints a kernel and reads the text back: both say the same.
+pub fn printed(kernel: &Checked) -> Result<Ptx, String> {
+    let of = |e: String| format!("{}: {e}", kernel.name);
+    let ptx = print(kernel, &TARGET).map_err(|e| of(e.to_string()))?;
+    let counts = warpline_translation::verify(kernel, &ptx.text).map_err(|e| of(e.to_string()))?;
+    match counts.total() > kernel.params.len() {
+        true => Ok(ptx),
+        false => Err(of("the comparison covers nothing but parameters".into())),
+    }
+}
+
+/// Prints a kernel, reads it back and [assembles](assembles) it.
+pub fn assembled(kernel: &Checked) -> Result<Assembled, String> {
+    assembles(&printed(kernel)?)
+}
+
+/// Assembles a text: ptxas reports no error and no spill. Other advisories are in the report.
+pub fn assembles(ptx: &Ptx) -> Result<Assembled, String> {
+    let of = |e: String| format!("{}: {e}", ptx.entry);
+    let made = PTXAS
+        .assemble(&ptx.text, ptx.target)
+        .map_err(|e| of(format!("{e}\n{}", ptx.text)))?;
+    let errors: Vec<_> = made.report.errors().collect();
+    if !errors.is_empty() {
+        return Err(of(format!("{errors:?}")));
+    }
+    let spills = |e: &Entry| e.spill_store_bytes + e.spill_load_bytes > 0;
+    match made.report.entries.iter().find(|e| spills(e)) {
+        Some(entry) => Err(of(format!("ptxas spills: {entry:?}"))),
+        None => Ok(made),
+    }
+}

@@ -1,0 +1,19 @@
+//! The schedules that a kernel is run under.
+
+use warpline_cpu::{Options, Timing};
+
+/// Returns the options of every timing: eager, late, and random with `seeds` seeds.
+pub fn timings(seeds: u64) -> impl Iterator<Item = Options> {
+    let seeded = |seed| Options {
+        seed,
+        ..Options::timed(Timing::Random)
+    };
+    [Options::timed(Timing::Eager), Options::timed(Timing::Late)]
+        .into_iter()
+        .chain((0..seeds).map(seeded))
+}
+
+/// Returns the options of the timings that look for races: late, and random with `seeds` seeds.
+pub fn strict(seeds: u64) -> impl Iterator<Item = Options> {
+    timings(seeds).filter(|o| o.timing != Timing::Eager)
+}

@@ -1,0 +1,45 @@
+//! What the checker decides about a kernel.
+
+use crate::kernel::TARGET;
+use warpline_check::{Checked, Refusal, check};
+use warpline_ir::{Frame, Kernel};
+
+/// The code of a rule, the line that breaks it, and the line of the other side.
+pub type Breach = (&'static str, u32, Option<u32>);
+
+/// The codes of a kernel that breaks no rule.
+pub const NONE: [&str; 0] = [];
+
+/// Checks a kernel that must be proved; panics with its name, the refusals and their traces.
+#[track_caller]
+pub fn checked(kernel: Kernel) -> Checked {
+    check(kernel, &TARGET).unwrap_or_else(|refused| {
+        let events = refused.refusals.iter().flat_map(|r| &r.trace);
+        let trace: Vec<String> = events.map(|e| format!("{}: {}", e.who, e.what)).collect();
+        panic!("{refused}\n{}", trace.join("\n"))
+    })
+}
+
+/// Expects a kernel to be proved.
+#[track_caller]
+pub fn proved(kernel: &Kernel) {
+    checked(kernel.clone());
+}
+
+/// Returns every breach of a kernel.
+pub fn breaches(kernel: &Kernel) -> Vec<Breach> {
+    let line = |at: Option<Frame>| at.map_or(0, |f| f.line);
+    let breach = |r: &Refusal| {
+        let other = r.others.first().map(|o| line(o.at));
+        (r.code(), line(r.at), other)
+    };
+    match check(kernel.clone(), &TARGET) {
+        Ok(_) => Vec::new(),
+        Err(refused) => refused.refusals.iter().map(breach).collect(),
+    }
+}
+
+/// Returns the codes of every breach of a kernel.
+pub fn codes(kernel: &Kernel) -> Vec<&'static str> {
+    breaches(kernel).iter().map(|b| b.0).collect()
+}

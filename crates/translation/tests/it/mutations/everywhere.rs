@@ -1,0 +1,72 @@
+//! Any line of a text may be the wrong one.
+
+use crate::mutations::printed::Printed;
+use warpline_translation::verify;
+
+/// Lines of the body that do something, by index.
+fn instructions(lines: &[&str]) -> Vec<usize> {
+    let body = lines.iter().position(|l| *l == "{").expect("a body");
+    (body..lines.len())
+        .filter(|&i| {
+            let code = lines[i].trim_start();
+            code.contains(';') && !code.starts_with('.')
+        })
+        .collect()
+}
+
+/// Edits every `step`th of the lines, and lists those of which nobody noticed.
+fn unnoticed(name: &str, step: usize, edit: impl Fn(&str) -> Vec<String>) -> Vec<String> {
+    let printed = Printed::of(name);
+    let lines: Vec<&str> = printed.text.lines().collect();
+    let mut passed = Vec::new();
+    for i in instructions(&lines).into_iter().step_by(step) {
+        for changed in edit(lines[i]) {
+            let mut other = lines.clone();
+            other[i] = &changed;
+            if verify(&printed.kernel, &other.join("\n")).is_ok() {
+                passed.push(format!("{name} line {}: {} → {changed}", i + 1, lines[i]));
+            }
+        }
+    }
+    passed
+}
+
+#[test]
+fn no_instruction_can_be_lost() {
+    for (name, step) in [("vector-add", 1), ("split-k", 29), ("thin", 23)] {
+        let passed = unnoticed(name, step, |_| vec![String::new()]);
+        assert!(passed.is_empty(), "{}", passed.join("\n"));
+    }
+}
+
+#[test]
+fn no_register_and_no_constant_can_be_another() {
+    for (name, step) in [("vector-add", 2), ("split-k", 31), ("thin", 27)] {
+        let passed = unnoticed(name, step, other_numbers);
+        assert!(passed.is_empty(), "{}", passed.join("\n"));
+    }
+}
+
+/// The line with one number of its operands one higher, for each of them.
+fn other_numbers(line: &str) -> Vec<String> {
+    let end = line.find(';').unwrap_or(line.len());
+    let code = line[..end].trim_start();
+    // Guard and opcode have numbers of their own.
+    let skip = code.find(' ').map_or(end, |i| i + end - code.len());
+    let mut all = Vec::new();
+    let mut at = skip;
+    while let Some(found) = line[at..end].find(|c: char| c.is_ascii_digit()) {
+        let from = at + found;
+        let digits = line[from..end]
+            .chars()
+            .take_while(char::is_ascii_digit)
+            .count();
+        let number: u64 = line[from..from + digits].parse().expect("a number");
+        if !line[..from].ends_with(|c: char| c.is_ascii_alphabetic() && !"rdhp".contains(c)) {
+            let up = number.wrapping_add(1);
+            all.push(format!("{}{up}{}", &line[..from], &line[from + digits..]));
+        }
+        at = from + digits;
+    }
+    all
+}

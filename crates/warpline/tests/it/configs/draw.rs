@@ -1,0 +1,216 @@
+//! Flags of a family, drawn.
+
+use warpline::Timing;
+use warpline::estimate::simulation_seconds;
+use warpline::kernels::field::{Field, Kind};
+use warpline::kernels::numbers::Random;
+use warpline::kernels::{AnyFamily, AnyWork, FamilyError, Place, Request, registry};
+use warpline_testkit::cores::for_each;
+use warpline_testkit::full::few_or;
+use warpline_testkit::kernel::TARGET;
+
+/// Extents: small and odd ones, and around powers of two.
+const EXTENTS: [u64; 30] = [
+    1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 24, 31, 32, 33, 40, 48, 63, 64, 65, 72, 80, 96, 100,
+    128, 129, 160, 256, 264,
+];
+/// Long ones, which no simulator runs.
+const LONG: [u64; 10] = [
+    512, 1000, 1024, 4096, 4104, 5000, 8192, 20_092, 65_536, 131_072,
+];
+/// What a count of a config may be.
+const COUNTS: [u64; 34] = [
+    0,
+    1,
+    1,
+    2,
+    2,
+    3,
+    3,
+    4,
+    4,
+    5,
+    6,
+    7,
+    8,
+    12,
+    15,
+    16,
+    20,
+    24,
+    30,
+    31,
+    32,
+    33,
+    48,
+    64,
+    96,
+    128,
+    160,
+    192,
+    256,
+    512,
+    1024,
+    4096,
+    65_536,
+    u32::MAX as u64,
+];
+
+/// How large a problem is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Size {
+    /// So that the simulator runs it soon.
+    Small,
+    /// As long as a GPU may be asked for.
+    Any,
+}
+
+/// Draws flags.
+pub(crate) struct Draw(Random);
+
+impl Draw {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(Random::new(seed))
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        self.0.bits() % n
+    }
+
+    fn one<T: Clone>(&mut self, all: &[T]) -> T {
+        all[self.below(all.len() as u64) as usize].clone()
+    }
+
+    pub(crate) fn percent(&mut self, chance: u64) -> bool {
+        self.below(100) < chance
+    }
+
+    /// Flags of a problem of a family.
+    fn problem(&mut self, family: &dyn AnyFamily, size: Size) -> Vec<String> {
+        let mut flags = Vec::new();
+        for field in &family.fields(Place::Cpu).problem {
+            let id = field.name;
+            let chance = match id {
+                "levels" | "spatial_size" | "scale" => 5,
+                id if id.ends_with("stride") || id.ends_with("step") => 10,
+                _ => 90,
+            };
+            if self.percent(chance) {
+                let value = self.word(field).unwrap_or_else(|| self.extent(id, size));
+                flags.push(format!("{}={value}", field.flag()));
+            }
+        }
+        flags
+    }
+
+    /// Some flags of a config of a family, around the config that it selects.
+    pub(crate) fn config(
+        &mut self,
+        family: &dyn AnyFamily,
+        selected: &serde_json::Value,
+    ) -> Vec<String> {
+        let mut fields = family.fields(Place::Cpu).config;
+        let mut flags = Vec::new();
+        for _ in 0..1 + self.below(4) {
+            if fields.is_empty() {
+                break;
+            }
+            let field = fields.swap_remove(self.below(fields.len() as u64) as usize);
+            let near = selected.get(field.name).and_then(|v| v.as_u64());
+            let value = self.word(&field).unwrap_or_else(|| self.count(near));
+            flags.push(format!("{}={value}", field.flag()));
+        }
+        flags
+    }
+
+    /// One of the words that a field takes, if it takes words.
+    fn word(&mut self, field: &Field) -> Option<String> {
+        match &field.kind {
+            Kind::Number { .. } => None,
+            Kind::Flag => Some(self.percent(50).to_string()),
+            Kind::Words(words) => Some(self.one(words).name.to_owned()),
+        }
+    }
+
+    /// A count of a config: near another one, or any.
+    fn count(&mut self, near: Option<u64>) -> String {
+        let any = self.one(&COUNTS);
+        let count = match near {
+            Some(n) if self.percent(60) => self.one(&[n, 2 * n, 4 * n, n / 2, n + 1, n + 8]),
+            _ => any,
+        };
+        count.to_string()
+    }
+
+    /// What a problem has of something that is not one of some names.
+    fn extent(&mut self, id: &str, size: Size) -> String {
+        match id {
+            "shapes" => {
+                let levels = 1 + self.below(8);
+                let mut side = || {
+                    let most = self.one(&[1, 3, 9, 24]);
+                    1 + self.below(most)
+                };
+                let level = |_| format!("{}x{}", side(), side());
+                (0..levels).map(level).collect::<Vec<_>>().join(",")
+            }
+            "scale" | "eps" => self.one(&["0", "1e-5", "0.5"]).to_owned(),
+            id if id.ends_with("stride") || id.ends_with("step") => {
+                (16 * (1 + self.below(40))).to_string()
+            }
+            _ if size == Size::Any && self.percent(30) => self.one(&LONG).to_string(),
+            _ => self.one(&EXTENTS).to_string(),
+        }
+    }
+}
+
+/// The work that flags ask for.
+pub(crate) fn parse(
+    family: &dyn AnyFamily,
+    flags: &[String],
+) -> Result<Box<dyn AnyWork>, FamilyError> {
+    let request = Request::from_flags(flags.iter().map(String::as_str))?;
+    family.work(&request, Place::Cpu, None, &TARGET)
+}
+
+/// Flags of a problem that the family serves, and the simulator soon.
+pub(crate) fn problem(draw: &mut Draw, family: &dyn AnyFamily, size: Size) -> Vec<String> {
+    loop {
+        let flags = draw.problem(family, size);
+        let small =
+            |work: &dyn AnyWork| simulation_seconds(&work.cost(), Timing::Random, 1) < SECONDS;
+        match parse(family, &flags) {
+            Err(FamilyError::Problem(_)) => {}
+            Ok(work) if size == Size::Small && !small(work.as_ref()) => {}
+            _ => return flags,
+        }
+    }
+}
+
+/// How long the simulator may take for a problem.
+const SECONDS: f64 = 0.02;
+
+fn variable(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+/// Does something with draws of every family, `few` of each, or `many` where
+/// all is asked for; fails with everything that went wrong.
+pub(crate) fn each(
+    few: u64,
+    many: u64,
+    holds: impl Fn(&dyn AnyFamily, &mut Draw) -> Result<(), String> + Sync,
+) {
+    let draws = variable("WARPLINE_DRAWS").unwrap_or(few_or(few, many));
+    let seed = variable("WARPLINE_SEED").unwrap_or(1);
+    let one = std::env::var("WARPLINE_FAMILY").ok();
+    let families: Vec<_> = (registry().into_iter())
+        .filter(|f| one.as_deref().is_none_or(|name| f.name() == name))
+        .collect();
+    let count = draws * families.len() as u64;
+    for_each(0..count, |i| {
+        let family = families[(i % families.len() as u64) as usize];
+        let mut draw = Draw::new(seed.wrapping_mul(1 << 32) + i);
+        holds(family, &mut draw).map_err(|e| format!("{} {e}", family.name()))
+    });
+}

@@ -1,0 +1,185 @@
+//! Every kernel that ships or is a probe, each program once: proved, printed, read back and
+//! assembled; and the works that need it, run on the simulator under every timing.
+//!
+//! One process does it all, so that the checker proves each program once.
+
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Mutex;
+use warpline::estimate::simulation_seconds;
+use warpline::kernels::{AnyFamily, AnyWork, Place, Step, registry, shipped};
+use warpline::{Device, RunOptions, Timing, run};
+use warpline_testkit::assemble::{assembled, printed};
+use warpline_testkit::cores::for_each;
+use warpline_testkit::full::{few_or, full};
+use warpline_testkit::kernel::TARGET;
+use warpline_testkit::sample::{self, Pair, sample};
+
+/// A work, and how far it is tested.
+struct Tested {
+    /// The family or probe.
+    of: String,
+    work: Box<dyn AnyWork>,
+    /// Does ptxas assemble its kernels? The checker and the printer see every kernel.
+    assembled: bool,
+    /// The timings and seeds that the simulator runs it under.
+    runs: Vec<(Timing, u64)>,
+}
+
+fn pairs(work: &dyn AnyWork) -> BTreeSet<Pair> {
+    sample::pairs(&work.problem(), &work.config())
+}
+
+/// A part of some works that covers every pair; of works that are run, a part that runs soon.
+fn sampled(works: Vec<Box<dyn AnyWork>>, are_run: bool) -> Vec<Box<dyn AnyWork>> {
+    sample(
+        works,
+        |work| pairs(work.as_ref()),
+        |work| match are_run {
+            // Its kernels, and three runs.
+            true => 0.3 + 3.0 * simulation_seconds(&work.cost(), Timing::Random, 1),
+            false => 1.0,
+        },
+    )
+}
+
+fn cases(family: &dyn AnyFamily) -> Vec<Box<dyn AnyWork>> {
+    let cases = family.cases(&TARGET).into_iter();
+    let cases = cases.collect::<Result<_, _>>();
+    cases.unwrap_or_else(|e| panic!("{}: {e}", family.name()))
+}
+
+fn candidates(family: &dyn AnyFamily) -> Vec<Box<dyn AnyWork>> {
+    let of = |place| shipped::candidates(family, place, &TARGET);
+    let both = [Place::Cpu, Place::Gpu].map(of);
+    let both = both.into_iter().collect::<Result<Vec<_>, _>>();
+    let both = both.unwrap_or_else(|e| panic!("{}: {e}", family.name()));
+    both.into_iter().flatten().collect()
+}
+
+/// Every timing; random with some seeds.
+fn runs(seed: u64, seeds: u64) -> Vec<(Timing, u64)> {
+    let random = (0..seeds).map(|seed| (Timing::Random, seed));
+    let fixed = [(Timing::Eager, seed), (Timing::Late, seed)];
+    fixed.into_iter().chain(random).collect()
+}
+
+fn of_family(family: &dyn AnyFamily) -> Vec<Tested> {
+    let measured = shipped::measured(family, &TARGET);
+    let measured = measured.unwrap_or_else(|e| panic!("{}: {e}", family.name()));
+    let tested = |works: Vec<_>, assembled, runs: Vec<_>| {
+        let tested = move |work| Tested {
+            of: family.name().to_owned(),
+            work,
+            assembled,
+            runs: runs.clone(),
+        };
+        works.into_iter().map(tested)
+    };
+    let mut all = Vec::new();
+    all.extend(tested(
+        sampled(cases(family), true),
+        true,
+        runs(7, few_or(1, 50)),
+    ));
+    all.extend(tested(measured, true, vec![]));
+    all.extend(tested(sampled(candidates(family), false), full(), vec![]));
+    all
+}
+
+/// Every case, the first under more seeds; of the large cases the last, in a full test run all.
+fn of_probes() -> Vec<Tested> {
+    let mut all = Vec::new();
+    for probe in warpline_probes::all() {
+        let tested = |work, runs| Tested {
+            of: format!("probe {}", probe.name),
+            work,
+            assembled: true,
+            runs,
+        };
+        for (i, work) in probe.cases.into_iter().enumerate() {
+            let few = if i == 0 { 12 } else { 3 };
+            all.push(tested(work, runs(0, few_or(few, 50))));
+        }
+        let large = probe.gpu_cases.into_iter().rev();
+        let large = large.take(few_or(1, usize::MAX));
+        all.extend(large.map(|work| tested(work, vec![])));
+    }
+    all
+}
+
+/// The programs that were seen so far, by hash.
+#[derive(Default)]
+struct Seen {
+    printed: Mutex<HashSet<String>>,
+    assembled: Mutex<HashSet<String>>,
+}
+
+impl Seen {
+    /// Proves a kernel; prints, reads back and assembles a program that is new.
+    fn step(&self, step: &Step, assemble: bool) -> Result<(), String> {
+        let proof = step.kernel.proof(&TARGET).map_err(|e| e.to_string())?;
+        let is_new = |seen: &Mutex<HashSet<String>>| {
+            seen.lock()
+                .expect("no panic")
+                .insert(proof.hash.to_string())
+        };
+        if assemble && is_new(&self.assembled) {
+            is_new(&self.printed);
+            assembled(&proof.kernel).map(drop)
+        } else if is_new(&self.printed) {
+            printed(&proof.kernel).map(drop)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+fn holds(tested: &Tested, seen: &Seen) -> Result<(), String> {
+    let plan = tested.work.plan(&TARGET).map_err(|e| e.to_string())?;
+    for step in &plan.steps {
+        seen.step(step, tested.assembled)?;
+    }
+    for &(timing, seed) in &tested.runs {
+        let mut options = RunOptions::default();
+        (options.timing, options.seed) = (timing, seed);
+        let outcome = run(tested.work.as_ref(), &Device::cpu(), &options);
+        let outcome = outcome.map_err(|e| format!("{timing}, seed {seed}: {e}"))?;
+        if !outcome.passed() {
+            return Err(format!("{timing}, seed {seed}: {:?}", outcome.outputs));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn every_program_is_proved_printed_and_assembled_and_every_case_passes() {
+    let mut all: Vec<Tested> = registry().into_iter().flat_map(of_family).collect();
+    all.extend(of_probes());
+    let seen = Seen::default();
+    for_each(all, |tested| {
+        holds(&tested, &seen).map_err(|e| {
+            let (problem, config) = (tested.work.problem(), tested.work.config());
+            format!("{} {problem} {config}: {e}", tested.of)
+        })
+    });
+    let printed = seen.printed.into_inner().expect("no panic");
+    assert!(printed.len() > 100, "{} programs", printed.len());
+}
+
+/// The sample has every (schedule, feature) pair of each family's table and candidates.
+#[test]
+fn the_sample_covers_every_feature_of_every_schedule() {
+    for family in registry() {
+        for (works, are_run) in [(cases(family), true), (candidates(family), false)] {
+            let of_all = |works: &[Box<dyn AnyWork>]| -> BTreeSet<Pair> {
+                works.iter().flat_map(|work| pairs(work.as_ref())).collect()
+            };
+            let (count, all) = (works.len(), of_all(&works));
+            let some = sampled(works, are_run);
+            let covered = of_all(&some);
+            let missing: Vec<_> = all.difference(&covered).collect();
+            assert!(missing.is_empty(), "{}: {missing:?}", family.name());
+            println!("{}: {} of {count} works", family.name(), some.len());
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Watchdog builds: what reaches the driver, and what a hang becomes.
+
+use crate::stand_in::harness::{calls, with_driver};
+use crate::stand_in::zeros::{work, zeros};
+use std::time::Duration;
+use warpline::{Build, Device, Error, RunOptions, gpu, watch};
+use warpline_ir::Kernel;
+use warpline_ir::build::cta_sync;
+
+fn options() -> RunOptions {
+    let mut options = RunOptions::default();
+    options.build = Build::Watchdog;
+    options.timeout = Duration::from_millis(50);
+    options
+}
+
+#[test]
+fn a_watched_kernel_is_launched_once_with_two_arguments_more() {
+    with_driver(
+        "watch::a_watched_kernel_is_launched_once_with_two_arguments_more",
+        "free=999999999 l2=1048576 params=8:8",
+        || {
+            let device = Device::cuda(0).unwrap();
+            let (outcome, called) = calls(|| zeros(&device, &options()).unwrap());
+            assert_eq!(outcome.times.all_s.len(), 1);
+            assert_eq!(called.matches("cuLaunchKernelEx").count(), 1);
+            assert_eq!(called.matches("  param 8=0x").count(), 2);
+        },
+    );
+    // The simulator needs no watchdog to find a hang.
+    zeros(&Device::cpu(), &options()).unwrap();
+}
+
+#[test]
+fn a_kernel_that_does_not_end_is_reported() {
+    with_driver(
+        "watch::a_kernel_that_does_not_end_is_reported",
+        "free=999999999 params=8:8 fail=cuEventQuery:600",
+        || {
+            let device = Device::cuda(0).unwrap();
+            let hang = watch(&work(8, &device), &device, &options()).unwrap_err();
+            assert_eq!((hang.code(), hang.exit_code()), ("hang", 3));
+            // The stand-in's warps write no notes.
+            assert!(hang.to_string().contains("no warp waits"), "{hang}");
+        },
+    );
+}
+
+#[test]
+fn a_fault_without_a_wait_given_up_is_a_fault() {
+    with_driver(
+        "watch::a_fault_without_a_wait_given_up_is_a_fault",
+        "free=999999999 params=8:8 fail=cuEventQuery:700",
+        || {
+            let device = Device::cuda(0).unwrap();
+            let kernel = Kernel::build("alone", |k| k.role("all").warps(1).body(cta_sync));
+            let fault = gpu::watch::alone(&kernel.unwrap(), [1, 1, 1], &device).unwrap_err();
+            assert_eq!(fault.code(), "cuda-device-fault");
+            assert!(!matches!(fault, Error::HangReport(_)));
+        },
+    );
+}
