@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::LazyLock;
 use warpline_check::rules::global_memory;
 use warpline_check::{Outcome, examine};
-use warpline_ir::{Kernel, Target};
+use warpline_ir::Kernel;
 use warpline_mutants::{
     KINDS, Mutation, Subject, Survivors, deadlock, deadlocks, mutations, repaired, shipped,
 };
-
-const TARGET: Target = Target::SM_90A;
+use warpline_testkit::kernel::TARGET;
+use warpline_testkit::sample::sample;
 
 /// What ships first, then what is to spare.
 static SUBJECTS: LazyLock<Vec<Subject>> = LazyLock::new(|| {
@@ -88,7 +88,16 @@ fn every_weakened_word_between_ctas_is_refused() {
 
 #[test]
 fn every_mutation_changes_its_kernel_and_has_a_name_of_its_own() {
-    for subject in SUBJECTS.iter().step_by(7) {
+    // A mutation, and the op that it changes.
+    let pair = |m: &Mutation| {
+        let op = m.text.split_whitespace().next().unwrap_or_default();
+        (m.kind.name.to_owned(), op.to_owned())
+    };
+    let pairs = |s: &&Subject| mutations(&s.kernel).iter().map(pair).collect();
+    let seconds = |s: &&Subject| 1.0 + mutations(&s.kernel).len() as f64;
+    let subjects = sample(SUBJECTS.iter().collect(), pairs, seconds);
+    println!("{} of {} kernels", subjects.len(), SUBJECTS.len());
+    for subject in subjects {
         let own = subject.kernel.text_hash();
         let mut ids = HashSet::new();
         for m in mutations(&subject.kernel) {
