@@ -14,19 +14,83 @@ use crate::workspace::Workspace;
 /// The most that the wheel may weigh.
 const LIMIT: u64 = 15 << 20;
 
-/// Installs the package as users do, with what its tests need, and runs them.
-pub(crate) fn test(workspace: &Workspace, on_line: impl FnMut(&str)) -> Result<()> {
+/// The requirements of the package and of its tests, one a line.
+const REQUIREMENTS: &str = "\
+import tomllib
+with open('python/pyproject.toml', 'rb') as file:
+    project = tomllib.load(file)['project']
+print(*project['dependencies'], *project['optional-dependencies']['test'], sep='\\n')";
+
+/// Runs the tests of the package: on the library that the stage `tests` built the crates of, and
+/// in a full run on the package as users install it.
+pub(crate) fn test(workspace: &Workspace, full: bool, on_line: impl FnMut(&str)) -> Result<()> {
     let python = environment(workspace, "tests")?;
-    let mut pip = pip(&python, workspace);
-    // A profile of its own: pyo3 gives shared crates other features, so nothing built before fits.
-    pip.args(["./python[test]", "--config-settings"]);
-    pip.arg("build-args=--profile quick --locked");
-    pip.env("CARGO_TARGET_DIR", &workspace.target_dir);
-    run::shown(pip)?;
     let mut pytest = Command::new(&python);
+    if full {
+        let mut pip = pip(&python, workspace);
+        pip.args(["./python[test]", "--config-settings"]);
+        pip.arg("build-args=--profile dev --locked");
+        pip.env("CARGO_TARGET_DIR", &workspace.target_dir);
+        run::shown(pip)?;
+    } else {
+        install_requirements(&python, workspace)?;
+        pytest.env("PYTHONPATH", assemble(workspace)?);
+    }
     pytest.args(["-m", "pytest", "-q", "--durations=5", "python/tests"]);
     pytest.current_dir(&workspace.root);
     run::scanned(pytest, on_line)
+}
+
+/// Installs what the package and its tests need, but not the package.
+fn install_requirements(python: &Path, workspace: &Workspace) -> Result<()> {
+    let mut ask = Command::new(python);
+    ask.args(["-c", REQUIREMENTS]).current_dir(&workspace.root);
+    let output = ask.output().context("Python does not start")?;
+    ensure!(
+        output.status.success(),
+        "python/pyproject.toml: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let mut pip = pip(python, workspace);
+    pip.args(String::from_utf8_lossy(&output.stdout).lines());
+    run::shown(pip)
+}
+
+/// Builds the native library and puts it beside the Python sources; returns the folder to import
+/// from.
+///
+/// All tests of the workspace are selected too, and are built already: cargo unifies the features
+/// of the packages that are selected together. Alone, the package would have other features of
+/// syn, serde_core and more, and every crate would be built again.
+fn assemble(workspace: &Workspace) -> Result<PathBuf> {
+    let mut cargo = workspace.cargo();
+    cargo.args(["build", "--workspace", "--lib", "--tests", "--locked"]);
+    run::shown(cargo)?;
+    let folder = workspace.target_dir.join("python/package");
+    let package = folder.join("warpline");
+    if package.exists() {
+        fs::remove_dir_all(&package).with_context(|| format!("{}", package.display()))?;
+    }
+    copy_folder(&workspace.root.join("python/src/warpline"), &package)?;
+    let library = workspace.target_dir.join("debug/lib_warpline.so");
+    let name = package.join("_warpline.abi3.so");
+    fs::copy(&library, name).with_context(|| format!("{}", library.display()))?;
+    Ok(folder)
+}
+
+/// Copies a folder with everything in it.
+fn copy_folder(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to).with_context(|| format!("{}", to.display()))?;
+    for entry in fs::read_dir(from).with_context(|| format!("{}", from.display()))? {
+        let (path, to) = (entry?.path(), to);
+        let to = to.join(path.file_name().unwrap_or_default());
+        if path.is_dir() {
+            copy_folder(&path, &to)?;
+        } else {
+            fs::copy(&path, &to).with_context(|| format!("{}", path.display()))?;
+        }
+    }
+    Ok(())
 }
 
 /// `cargo xtask wheel --output DIR`

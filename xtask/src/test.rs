@@ -15,15 +15,9 @@ use crate::run;
 use crate::tally::Tally;
 use crate::workspace::Workspace;
 
-/// Every package but the one that Python loads, which has no tests of its own here: with it, crates
-/// that it shares with others would have other features, and all would be built once more.
-const TEST: [&str; 5] = [
-    "test",
-    "--workspace",
-    "--exclude=warpline-python",
-    "--locked",
-    "--no-fail-fast",
-];
+/// Every package, also the library that Python loads and that has no tests of its own here: cargo
+/// unifies the features of the packages that are selected, and the stage `python` selects the same.
+const TEST: [&str; 4] = ["test", "--workspace", "--locked", "--no-fail-fast"];
 
 /// Runs every stage up to the first that fails, and prints what they came to.
 pub(crate) fn run(full: bool) -> Result<ExitCode> {
@@ -83,7 +77,8 @@ impl Session {
         })?;
         self.stage("tests", |session| {
             let mut command = session.cargo(&TEST);
-            command.args(["--lib", "--bins", "--tests", "--examples"]);
+            // The targets with `test = true`; clippy compiles the examples.
+            command.arg("--tests");
             command.args(["--config", &runner(&session.xtask)]);
             session.counted(command)
         })?;
@@ -98,7 +93,8 @@ impl Session {
             run::shown(command)
         })?;
         self.stage("python", |session| {
-            python::test(&session.workspace, |line| session.tally.line(line))
+            let (workspace, tally) = (&session.workspace, &mut session.tally);
+            python::test(workspace, session.full, |line| tally.line(line))
         })?;
         // A list, not a failure: a changed kernel has yet to be run on a GPU.
         self.stage("ledger", |session| {

@@ -4,9 +4,10 @@
 //! change of the one before.
 //!
 //! Each is work like that of a family: extents, a plan, inputs, a float64
-//! reference. The tests beside this crate check them, assemble them without
-//! an advisory or a spill, and run them on the simulator under every timing;
-//! the binary `gpu-tests` runs them on an H100 or H200.
+//! reference. The tests of the crate `warpline` (`tests/it/shipped.rs`) check
+//! them, assemble them without an error or a spill, and run them on the
+//! simulator under every timing; the binary `gpu-tests` runs them on an H100 or
+//! H200.
 
 mod attention;
 mod dequantise;

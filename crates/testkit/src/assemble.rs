@@ -20,7 +20,7 @@ pub fn printed(kernel: &Checked) -> Result<Ptx, String> {
     }
 }
 
-/// Prints a kernel, reads it back and [assembles](assembles) it.
+/// Prints a kernel, reads it back and [`assembles`] it.
 pub fn assembled(kernel: &Checked) -> Result<Assembled, String> {
     assembles(&printed(kernel)?)
 }

@@ -1,23 +1,32 @@
 //! The checklist of what ships, and which run it is made from.
 
-use warpline_ir::Target;
+use std::sync::LazyLock;
 use warpline_kernels::vector_add::{Choice, Float, Form, Problem, VectorAdd};
-use warpline_kernels::{AnyWork, Place, Work, registry};
+use warpline_kernels::{AnyFamily, AnyWork, Place, Work, registry};
 use warpline_lint::checks::{self, ALL, COALESCING, SPILLS};
 use warpline_lint::{Finding, Options, Verdict, lint};
+use warpline_testkit::kernel::TARGET;
 
 fn linted(work: &dyn AnyWork, options: &Options<'_>) -> Vec<Finding> {
     lint(work, options).unwrap_or_else(|e| panic!("{}: {e}", work.family()))
 }
 
+/// The findings of the default work of every family, by name.
+static DEFAULTS: LazyLock<Vec<(&str, Vec<Finding>)>> = LazyLock::new(|| {
+    let default = |family: &'static dyn AnyFamily| {
+        let work = family.default_work(Place::Cpu, &TARGET);
+        let work = work.unwrap_or_else(|e| panic!("{}: {e}", family.name()));
+        (family.name(), linted(work.as_ref(), &Options::default()))
+    };
+    registry().into_iter().map(default).collect()
+});
+
 #[test]
 fn every_check_has_an_answer_for_every_family() {
-    for family in registry() {
-        let work = family.default_work(Place::Cpu, &Target::SM_90A).unwrap();
-        let found = linted(work.as_ref(), &Options::default());
+    for (family, found) in DEFAULTS.iter() {
         let mut answered: Vec<&str> = found.iter().map(|f| f.check).collect();
         answered.dedup();
-        assert_eq!(answered, ALL, "{}", family.name());
+        assert_eq!(answered, ALL, "{family}");
         let spills = found.iter().find(|f| f.check == SPILLS).unwrap();
         assert_eq!(spills.verdict, Verdict::NotLooked, "{spills}");
     }
@@ -32,11 +41,10 @@ fn what_ships_wastes_nothing_in_its_default_run() {
         checks::IDLE_ROLES,
         checks::UNUSED_STAGES,
     ];
-    for family in registry() {
-        let work = family.default_work(Place::Cpu, &Target::SM_90A).unwrap();
-        for f in linted(work.as_ref(), &Options::default()) {
+    for (family, found) in DEFAULTS.iter() {
+        for f in found {
             let warned = f.verdict == Verdict::Warn && counted.contains(&f.check);
-            assert!(!warned, "{}: {f}", family.name());
+            assert!(!warned, "{family}: {f}");
         }
     }
 }
@@ -54,7 +62,7 @@ fn work(n: u64) -> Work<VectorAdd> {
         warps: Some(1),
         ctas: Some(3),
     };
-    Work::new(problem, &choice, &Target::SM_90A).unwrap()
+    Work::new(problem, &choice, &TARGET).unwrap()
 }
 
 #[test]

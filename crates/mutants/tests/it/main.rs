@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::LazyLock;
 use warpline_check::rules::global_memory;
 use warpline_check::{Outcome, examine};
-use warpline_ir::{Kernel, Target};
+use warpline_ir::Kernel;
 use warpline_mutants::{
     KINDS, Mutation, Subject, Survivors, deadlock, deadlocks, mutations, repaired, shipped,
 };
-
-const TARGET: Target = Target::SM_90A;
+use warpline_testkit::kernel::TARGET;
+use warpline_testkit::sample::sample;
 
 /// What ships first, then what is to spare.
 static SUBJECTS: LazyLock<Vec<Subject>> = LazyLock::new(|| {
@@ -88,10 +88,18 @@ fn every_weakened_word_between_ctas_is_refused() {
 
 #[test]
 fn every_mutation_changes_its_kernel_and_has_a_name_of_its_own() {
-    for subject in SUBJECTS.iter().step_by(7) {
+    let all = SUBJECTS.iter().map(|s| (s, mutations(&s.kernel)));
+    // Every kind of mutation in some kernel.
+    let kinds = |(_, all): &(&Subject, Vec<Mutation>)| {
+        let pair = |m: &Mutation| (m.kind.name.to_owned(), String::new());
+        all.iter().map(pair).collect()
+    };
+    let seconds = |(_, all): &(&Subject, Vec<Mutation>)| 1.0 + all.len() as f64;
+    let sampled = sample(all.collect(), kinds, seconds);
+    for (subject, mutations) in sampled {
         let own = subject.kernel.text_hash();
         let mut ids = HashSet::new();
-        for m in mutations(&subject.kernel) {
+        for m in mutations {
             let (name, id) = (&subject.name, m.id());
             assert_ne!(m.of(&subject.kernel).text_hash(), own, "{name}: {id}");
             assert!(ids.insert(id.clone()), "{name}: {id} twice");
