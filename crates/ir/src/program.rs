@@ -11,7 +11,7 @@ use crate::value::{BarId, NamedId, Operand, ParamId, RegId, RegInfo, RoleId, Til
 /// A kernel: roles that run beside one another in a CTA, and what they share.
 ///
 /// Made by [`Kernel::build`]; read by everything else. Two kernels with the
-/// same text have the same [`hash`](Kernel::hash), whatever file they were
+/// same text have the same [`text_hash`](Kernel::text_hash), whatever file they were
 /// written in.
 #[derive(Clone, Debug)]
 pub struct Kernel {
