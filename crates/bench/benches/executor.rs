@@ -5,11 +5,13 @@ use half::bf16;
 use std::hint::black_box;
 use warpline_cpu::{Memory, Options, Timing, run};
 use warpline_ir::build::*;
-use warpline_ir::{Arg, DType, Kernel, Launch, MapMode, Swizzle, TensorMapDecl, TensorMapValue};
+use warpline_ir::{
+    Arg, DType, Kernel, Launch, MapMode, Swizzle, Target, TensorMapDecl, TensorMapValue,
+};
 
 /// Persistent CTAs, four elements per thread and round.
 fn grid_stride_add() -> Kernel {
-    Kernel::build("add", |k| {
+    Kernel::build("add", &Target::SM_90A, |k| {
         let n = k.param::<u32>("n");
         let (a, b, c) = (
             k.pointer::<f32>("a"),
@@ -31,7 +33,7 @@ fn grid_stride_add() -> Kernel {
 /// Loader, compute and storer with two rings of 4 KiB tiles.
 fn specialized_add() -> Kernel {
     const TILE: u32 = 1024;
-    Kernel::build("add", |k| {
+    Kernel::build("add", &Target::SM_90A, |k| {
         let n = k.param::<u32>("n");
         let (a, b, c) = (
             k.pointer::<f32>("a"),
@@ -90,7 +92,7 @@ fn map(rows: u32) -> TensorMapDecl {
 
 /// 64 × 256 of C per CTA.
 fn product() -> Kernel {
-    Kernel::build("gemm", |k| {
+    Kernel::build("gemm", &Target::SM_90A, |k| {
         let kk = k.param::<u32>("k");
         let (a, b) = (k.tensor_map("a", map(64)), k.tensor_map("b", map(256)));
         let c = k.pointer::<f32>("c");

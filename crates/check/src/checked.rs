@@ -38,7 +38,7 @@ enum Verdict {
 /// use warpline_check::check;
 /// use warpline_ir::{Kernel, Target};
 ///
-/// let kernel = |registers| Kernel::build("k", |k| {
+/// let kernel = |registers| Kernel::build("k", &Target::SM_90A, |k| {
 ///     k.role("load").warpgroups(1).registers(registers).body(|| {});
 ///     k.role("math").warpgroups(2).registers(240).body(|| {});
 /// });

@@ -60,8 +60,8 @@ fn map(rows: u32) -> TensorMapDecl {
 }
 
 /// The kernel.
-fn gemm(c: &Config) -> Result<Kernel, BuildErrors> {
-    Kernel::build("gemm", |k| {
+fn gemm(c: &Config, target: &Target) -> Result<Kernel, BuildErrors> {
+    Kernel::build("gemm", target, |k| {
         let (m, n, kk) = (
             k.param::<u32>("m"),
             k.param::<u32>("n"),
@@ -179,9 +179,9 @@ impl Family for Gemm {
             .collect()
     }
 
-    fn plan(p: &Problem, c: &Config, _: &Target) -> Result<Plan, FamilyError> {
+    fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, FamilyError> {
         let dense = |buffer: Buffer, rows, cols| TensorArg::dense(buffer, &[cols, rows]);
-        let step = Step::new(gemm(c)?, [c.ctas, 1, 1])
+        let step = Step::new(gemm(c, target)?, [c.ctas, 1, 1])
             .scalar("m", p.m)
             .scalar("n", p.n)
             .scalar("k", p.k)

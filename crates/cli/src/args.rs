@@ -5,8 +5,10 @@
 
 pub(crate) mod fields;
 pub(crate) mod sweep;
+pub(crate) mod target;
 pub(crate) mod tune;
 
+use self::target::TargetArgs;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, Args, Command, ValueHint};
 use clap_complete::Shell;
@@ -231,6 +233,8 @@ pub(crate) struct CheckArgs {
     /// that it was found in
     #[arg(long)]
     pub(crate) replay: bool,
+    #[command(flatten)]
+    pub(crate) on: TargetArgs,
 }
 
 /// What else to look at in a family's kernels.
@@ -249,6 +253,8 @@ pub(crate) struct LintArgs {
     /// that it was found in
     #[arg(long)]
     pub(crate) replay: bool,
+    #[command(flatten)]
+    pub(crate) on: TargetArgs,
 }
 
 /// How to run.
@@ -333,6 +339,8 @@ pub(crate) struct EmitArgs {
     /// Writes the program to a file; `-` is standard output
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) on: TargetArgs,
 }
 
 /// What to make, and where.
@@ -403,7 +411,7 @@ pub(crate) fn command(families: &[&dyn AnyFamily], args: &[OsString]) -> Command
         )
         .subcommand(Command::new("devices").about("What can run here, and why not"))
         .subcommand(
-            Command::new("list")
+            TargetArgs::augment_args(Command::new("list"))
                 .about("The kernel families, their problems and configs")
                 .arg(
                     Arg::new("ops")

@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn roles_stand_behind_the_rings_that_feed_them() {
-        let kernel = Kernel::build("line", |k| {
+        let kernel = Kernel::build("line", &warpline_ir::Target::SM_90A, |k| {
             let out = k.pointer::<f32>("out");
             let (first, second) = (
                 k.ring("in", 3, |s| s.vector::<f32>(32)),

@@ -6,7 +6,7 @@ use crate::kit::{BYTES, Ring, WORDS};
 use crate::mark::{Source, this_file};
 use crate::trial::Trial;
 use warpline_ir::build::*;
-use warpline_ir::{FaultKind, Kernel};
+use warpline_ir::{FaultKind, Kernel, Target};
 
 const SOURCE: Source = this_file!("aliases.rs");
 
@@ -22,7 +22,7 @@ pub(crate) const BUGS: &[Bug] = &[Bug {
 /// With one tile per CTA nothing follows. In a persistent loop the next Q
 /// comes as soon as this one is given back, and meets the output there.
 fn output_over_query(form: Form) -> Built {
-    let kernel = Kernel::build("output_over_query", |k| {
+    let kernel = Kernel::build("output_over_query", &Target::default(), |k| {
         let tiles = k.param::<u32>("tiles");
         let (x, y) = (k.pointer::<f32>("x"), k.pointer::<f32>("y"));
         let ring = Ring::new(k, "q", 1, 1);

@@ -6,7 +6,7 @@ use crate::kit::{BYTES, Ring};
 use crate::mark::{Source, this_file};
 use crate::trial::Trial;
 use warpline_ir::build::*;
-use warpline_ir::{FaultKind, Kernel};
+use warpline_ir::{FaultKind, Kernel, Target};
 
 const SOURCE: Source = this_file!("arrivals.rs");
 
@@ -33,7 +33,7 @@ pub(crate) const BUGS: &[Bug] = &[
 /// 0 of the CTA arrives. In a kernel with roles it is the producer's, and no
 /// slot is ever given back.
 fn signalling_thread(form: Form) -> Built {
-    let kernel = Kernel::build("signalling_thread", |k| {
+    let kernel = Kernel::build("signalling_thread", &Target::default(), |k| {
         let (n, x) = (k.param::<u32>("n"), k.pointer::<f32>("x"));
         let ring = Ring::new(k, "ring", 2, 1);
         k.role("load").body(|| {
@@ -71,7 +71,7 @@ fn signalling_thread(form: Form) -> Built {
 /// three, and no more; that the barriers still count three is what rule R1
 /// would find in it.
 fn fourth_consumer(form: Form) -> Built {
-    let kernel = Kernel::build("fourth_consumer", |k| {
+    let kernel = Kernel::build("fourth_consumer", &Target::default(), |k| {
         let (n, x) = (k.param::<u32>("n"), k.pointer::<f32>("x"));
         let ring = Ring::new(k, "ring", 2, form.pick(3, 4));
         k.role("load").body(|| {

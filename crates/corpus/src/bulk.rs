@@ -6,7 +6,7 @@ use crate::kit::{BYTES, WORDS};
 use crate::mark::{Source, this_file};
 use crate::trial::Trial;
 use warpline_ir::build::*;
-use warpline_ir::{FaultKind, Kernel};
+use warpline_ir::{FaultKind, Kernel, Target};
 
 const SOURCE: Source = this_file!("bulk.rs");
 
@@ -32,7 +32,7 @@ pub(crate) const BUGS: &[Bug] = &[
 /// Groups belong to the thread that commits them: for every other thread there
 /// is nothing to wait for, and it writes into a buffer that is being stored.
 fn everybody_waits(form: Form) -> Built {
-    let kernel = Kernel::build("everybody_waits", |k| {
+    let kernel = Kernel::build("everybody_waits", &Target::default(), |k| {
         let (n, y) = (k.param::<u32>("n"), k.pointer::<f32>("y"));
         let c = k.tile::<f32>("c", 4, WORDS).plain().declare().whole();
         k.role("math").warpgroups(1).body(|| {
@@ -64,7 +64,7 @@ fn everybody_waits(form: Form) -> Built {
 
 /// The wait is where it must be, but no barrier comes after it.
 fn nobody_is_told(form: Form) -> Built {
-    let kernel = Kernel::build("nobody_is_told", |k| {
+    let kernel = Kernel::build("nobody_is_told", &Target::default(), |k| {
         let (n, y) = (k.param::<u32>("n"), k.pointer::<f32>("y"));
         let out = k.tile::<f32>("out", 4, WORDS).plain().declare().whole();
         k.role("all").warps(4).body(|| {

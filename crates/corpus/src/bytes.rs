@@ -6,7 +6,7 @@ use crate::kit::{BYTES, Ring, WORDS};
 use crate::mark::{Source, this_file};
 use crate::trial::Trial;
 use warpline_ir::build::*;
-use warpline_ir::{FaultKind, Kernel, Operand};
+use warpline_ir::{FaultKind, Kernel, Operand, Target};
 
 const SOURCE: Source = this_file!("bytes.rs");
 
@@ -33,7 +33,7 @@ pub(crate) const BUGS: &[Bug] = &[
 /// task kinds still has a map with the whole box. The bytes on top keep the
 /// phase from completing.
 fn uncut_box(form: Form) -> Built {
-    let kernel = Kernel::build("uncut_box", |k| {
+    let kernel = Kernel::build("uncut_box", &Target::default(), |k| {
         let (n, x) = (k.param::<u32>("n"), k.pointer::<f32>("x"));
         let ring = Ring::new(k, "ring", 2, 1);
         k.role("load").body(|| {
@@ -64,7 +64,7 @@ fn uncut_box(form: Form) -> Built {
 /// them. Rank 0 takes multicast to be off and brings B to itself alone; rank 1
 /// takes it to be on and waits for the bytes.
 fn half_multicast(form: Form) -> Built {
-    let kernel = Kernel::build("half_multicast", |k| {
+    let kernel = Kernel::build("half_multicast", &Target::default(), |k| {
         k.cluster(2, 1, 1);
         let (x, y) = (k.pointer::<f32>("x"), k.pointer::<f32>("y"));
         let [a, b] = ["a", "b"].map(|name| k.tile::<f32>(name, 1, WORDS).plain().declare());

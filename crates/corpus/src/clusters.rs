@@ -6,7 +6,7 @@ use crate::kit::{BYTES, Cursor, WORDS};
 use crate::mark::{Source, this_file};
 use crate::trial::Trial;
 use warpline_ir::build::*;
-use warpline_ir::{FaultKind, Kernel, Op, Operand, StmtKind};
+use warpline_ir::{FaultKind, Kernel, Op, Operand, StmtKind, Target};
 
 const SOURCE: Source = this_file!("clusters.rs");
 
@@ -74,7 +74,7 @@ fn other() -> Reg<u32> {
 /// The report was not found; this is what rule R8 says of the start. Each CTA
 /// has made its own barrier and met its own threads, not the peer's.
 fn no_rendezvous(form: Form) -> Built {
-    let kernel = Kernel::build("no_rendezvous", |k| {
+    let kernel = Kernel::build("no_rendezvous", &Target::default(), |k| {
         k.cluster(2, 1, 1);
         let ready = k.barrier("ready", 1).at(0u32);
         k.role("all").body(|| {
@@ -101,7 +101,7 @@ fn no_rendezvous(form: Form) -> Built {
 /// The barrier behind the stores orders them before the loads, and says
 /// nothing of the start.
 fn early_store(form: Form) -> Built {
-    let kernel = Kernel::build("early_store", |k| {
+    let kernel = Kernel::build("early_store", &Target::default(), |k| {
         k.cluster(2, 1, 1);
         let box_ = k.tile::<f32>("box", 1, WORDS).plain().declare().whole();
         k.role("all").body(|| {
@@ -122,7 +122,7 @@ fn early_store(form: Form) -> Built {
 
 /// A CTA that is done leaves, and its shared memory goes to another.
 fn late_load(form: Form) -> Built {
-    let kernel = Kernel::build("late_load", |k| {
+    let kernel = Kernel::build("late_load", &Target::default(), |k| {
         k.cluster(2, 1, 1);
         let box_ = k.tile::<f32>("box", 1, WORDS).plain().declare().whole();
         k.role("all").body(|| {
@@ -144,7 +144,7 @@ fn late_load(form: Form) -> Built {
 /// The arrival reaches the peer's barrier; the writes before it are released
 /// to the threads of the writer's own CTA.
 fn narrow_release(form: Form) -> Built {
-    let kernel = Kernel::build("narrow_release", |k| {
+    let kernel = Kernel::build("narrow_release", &Target::default(), |k| {
         k.cluster(2, 1, 1);
         let box_ = k.tile::<f32>("box", 1, WORDS).plain().declare().whole();
         let ready = k.barrier("ready", 1).count(1).at(0u32);
@@ -172,7 +172,7 @@ fn narrow_release(form: Form) -> Built {
 /// to empty one.
 fn uneven_pair(form: Form) -> Built {
     const HALF: u32 = WORDS / 2;
-    let kernel = Kernel::build("uneven_pair", |k| {
+    let kernel = Kernel::build("uneven_pair", &Target::default(), |k| {
         k.cluster(2, 1, 1);
         let (short, long) = (k.param::<u32>("short"), k.param::<u32>("long"));
         let x = k.pointer::<f32>("x");

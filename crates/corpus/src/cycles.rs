@@ -6,7 +6,7 @@ use crate::kit::{BYTES, Ring, WORDS, give_back};
 use crate::mark::{Source, this_file};
 use crate::trial::Trial;
 use warpline_ir::build::*;
-use warpline_ir::{FaultKind, Kernel};
+use warpline_ir::{FaultKind, Kernel, Target};
 
 const SOURCE: Source = this_file!("cycles.rs");
 
@@ -33,7 +33,7 @@ pub(crate) const BUGS: &[Bug] = &[
 /// that rule R17 names: ping-pong over a ring. One slot serves two roles, the
 /// first tile is for `ping`, and the first turn for `pong`.
 fn turn_and_slot(form: Form) -> Built {
-    let kernel = Kernel::build("turn_and_slot", |k| {
+    let kernel = Kernel::build("turn_and_slot", &Target::default(), |k| {
         let x = k.pointer::<f32>("x");
         let slot = k.tile::<f32>("slot", 1, WORDS).plain().declare().whole();
         let [for_ping, for_pong, empty, turn] =
@@ -79,7 +79,7 @@ fn turn_and_slot(form: Form) -> Built {
 /// A has `n` slots' worth of data, B has `m`. As long as `n` is no more than
 /// ring A has slots, all goes well.
 fn opposite_order(form: Form) -> Built {
-    let kernel = Kernel::build("opposite_order", |k| {
+    let kernel = Kernel::build("opposite_order", &Target::default(), |k| {
         let (n, m) = (k.param::<u32>("n"), k.param::<u32>("m"));
         let (x, y) = (k.pointer::<f32>("x"), k.pointer::<f32>("y"));
         let (a, b) = (Ring::new(k, "a", 3, 1), Ring::new(k, "b", 2, 1));

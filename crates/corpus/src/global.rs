@@ -6,7 +6,7 @@ use crate::kit::{BYTES, WORDS};
 use crate::mark::{Source, this_file};
 use crate::trial::Trial;
 use warpline_ir::build::*;
-use warpline_ir::{FaultKind, Kernel, MemoryOrder, Scope};
+use warpline_ir::{FaultKind, Kernel, MemoryOrder, Scope, Target};
 
 const SOURCE: Source = this_file!("global.rs");
 
@@ -48,7 +48,7 @@ pub(crate) const BUGS: &[Bug] = &[
 /// What the threads wrote and met over is there for other threads, not yet for
 /// the engine that copies it.
 fn stale_copy(form: Form) -> Built {
-    let kernel = Kernel::build("stale_copy", |k| {
+    let kernel = Kernel::build("stale_copy", &Target::default(), |k| {
         let x = k.pointer::<f32>("x");
         let slot = k.tile::<f32>("slot", 1, WORDS).plain().declare().whole();
         let full = k.barrier("full", 1).count(1).at(0u32);
@@ -75,7 +75,7 @@ fn stale_copy(form: Form) -> Built {
 
 /// The first CTA of a chain waits for nobody; here it waits for the last.
 fn circle(form: Form) -> Built {
-    let kernel = Kernel::build("circle", |k| {
+    let kernel = Kernel::build("circle", &Target::default(), |k| {
         let flags = k.flags("flags");
         k.role("all").body(|| {
             let before = (cta_id() + grid_ctas() - 1) % grid_ctas();
@@ -95,7 +95,7 @@ fn circle(form: Form) -> Built {
 
 /// The CTA that waits reads bytes that are still on their way.
 fn published_early(form: Form) -> Built {
-    let kernel = Kernel::build("published_early", |k| {
+    let kernel = Kernel::build("published_early", &Target::default(), |k| {
         let (flags, row) = (k.flags("flags"), k.pointer::<f32>("row"));
         let out = k.pointer::<f32>("out");
         let slot = k.tile::<f32>("slot", 1, WORDS).plain().declare().whole();
@@ -132,7 +132,7 @@ fn published_early(form: Form) -> Built {
 
 /// Each role holds one lock and waits for the other's.
 fn opposite_locks(form: Form) -> Built {
-    let kernel = Kernel::build("opposite_locks", |k| {
+    let kernel = Kernel::build("opposite_locks", &Target::default(), |k| {
         let (a, b) = (k.pointer::<u32>("a"), k.pointer::<u32>("b"));
         let guarded = k.pointer::<u32>("guarded");
         let take = |lock: Global<u32>| {

@@ -5,7 +5,7 @@ use crate::case::Case;
 use crate::mark::{Source, this_file};
 use crate::trial::Trial;
 use warpline_ir::build::*;
-use warpline_ir::{FaultKind, Kernel};
+use warpline_ir::{FaultKind, Kernel, Target};
 
 const SOURCE: Source = this_file!("init.rs");
 
@@ -20,7 +20,7 @@ pub(crate) const BUGS: &[Bug] = &[Bug {
 
 /// One thread makes the barrier, and nobody waits for that.
 fn early_arrival(form: Form) -> Built {
-    let kernel = Kernel::build("early_arrival", |k| {
+    let kernel = Kernel::build("early_arrival", &Target::default(), |k| {
         let done = k.barrier("done", 1).at(0u32);
         k.role("all").warps(4).body(|| {
             elect(|| {

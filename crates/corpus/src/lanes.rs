@@ -5,8 +5,8 @@ use crate::case::Case;
 use crate::kit::{BYTES, Ring};
 use crate::mark::{Source, this_file};
 use crate::trial::Trial;
-use warpline_ir::Kernel;
 use warpline_ir::build::*;
+use warpline_ir::{Kernel, Target};
 
 const SOURCE: Source = this_file!("lanes.rs");
 
@@ -22,7 +22,7 @@ pub(crate) const BUGS: &[Bug] = &[Bug {
 /// A lane that comes to its wait late finds the phase after the one it means:
 /// the slot has been filled, read and given back in the meantime.
 fn lane_left_behind(form: Form) -> Built {
-    let kernel = Kernel::build("lane_left_behind", |k| {
+    let kernel = Kernel::build("lane_left_behind", &Target::default(), |k| {
         let (n, x) = (k.param::<u32>("n"), k.pointer::<f32>("x"));
         let ring = Ring::new(k, "q", 1, 1);
         k.role("load").body(|| {

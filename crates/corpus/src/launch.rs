@@ -5,8 +5,8 @@ use crate::case::Case;
 use crate::kit::{BYTES, Ring, WORDS, give_back};
 use crate::mark::{Source, this_file};
 use crate::trial::Trial;
-use warpline_ir::Kernel;
 use warpline_ir::build::*;
+use warpline_ir::{Kernel, Target};
 
 const SOURCE: Source = this_file!("launch.rs");
 
@@ -22,7 +22,7 @@ pub(crate) const BUGS: &[Bug] = &[Bug {
 /// The role that writes the results waits; the one that loads does not, and
 /// may bring what the grid before has not written yet.
 fn early_grid(form: Form) -> Built {
-    let kernel = Kernel::build("early_grid", |k| {
+    let kernel = Kernel::build("early_grid", &Target::default(), |k| {
         let n = k.param::<u32>("n");
         let (x, y) = (k.pointer::<f32>("x"), k.pointer::<f32>("y"));
         let ring = Ring::new(k, "ring", 2, 1);

@@ -5,7 +5,7 @@ use crate::case::Case;
 use crate::mark::{Source, this_file};
 use crate::trial::Trial;
 use warpline_ir::build::*;
-use warpline_ir::{DType, FaultKind, Kernel, ParamKind, TensorMapDecl, TensorMapValue};
+use warpline_ir::{DType, FaultKind, Kernel, ParamKind, Target, TensorMapDecl, TensorMapValue};
 
 const SOURCE: Source = this_file!("maps.rs");
 
@@ -45,7 +45,7 @@ fn boxes() -> TensorMapDecl {
 /// rule R13 says of maps, it says in a sentence: here a side of a box is 512.
 /// The builder would refuse it at once, so the kernel is changed afterwards.
 fn wide_box(form: Form) -> Built {
-    let mut kernel = Kernel::build("wide_box", |k| {
+    let mut kernel = Kernel::build("wide_box", &Target::default(), |k| {
         let x = k.tensor_map("x", boxes()); // BUG: its boxes will have 512 rows
         let tile = k.tile::<f32>("tile", 8, 16).declare().whole();
         let full = k.barrier("full", 1).count(1).at(0u32);
@@ -68,7 +68,7 @@ fn wide_box(form: Form) -> Built {
 
 /// D = A·B without a C: its map was made all the same, with address 0.
 fn no_matrix(form: Form) -> Built {
-    let kernel = Kernel::build("no_matrix", |k| {
+    let kernel = Kernel::build("no_matrix", &Target::default(), |k| {
         let c = k.tensor_map("c", boxes()); // BUG: there is no C
         let tile = k.tile::<f32>("tile", 8, 16).declare().whole();
         let full = k.barrier("full", 1).count(1).at(0u32);
@@ -92,7 +92,7 @@ fn no_matrix(form: Form) -> Built {
 
 /// A row of 15 elements is 60 bytes; repaired, rows start 64 bytes apart.
 fn odd_rows(form: Form) -> Built {
-    let kernel = Kernel::build("odd_rows", |k| {
+    let kernel = Kernel::build("odd_rows", &Target::default(), |k| {
         let x = k.tensor_map("x", boxes()); // BUG: its rows are 60 bytes apart
         let tile = k.tile::<f32>("tile", 8, 16).declare().whole();
         let full = k.barrier("full", 1).count(1).at(0u32);

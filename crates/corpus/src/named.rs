@@ -6,7 +6,7 @@ use crate::kit::WORDS;
 use crate::mark::{Source, this_file};
 use crate::trial::Trial;
 use warpline_ir::build::*;
-use warpline_ir::{FaultKind, Kernel};
+use warpline_ir::{FaultKind, Kernel, Target};
 
 const SOURCE: Source = this_file!("named.rs");
 
@@ -23,7 +23,7 @@ pub(crate) const BUGS: &[Bug] = &[Bug {
 /// reads. With one barrier for both, a reader may go on at the arrival of the
 /// other pair's writer.
 fn two_pairs(form: Form) -> Built {
-    let kernel = Kernel::build("two_pairs", |k| {
+    let kernel = Kernel::build("two_pairs", &Target::default(), |k| {
         let first = k.named_barrier("first");
         let second = form.pick(first, k.named_barrier("second"));
         for (pair, barrier) in [("a", first), ("b", second)] {

@@ -6,7 +6,7 @@ use crate::kit::{BYTES, Cursor, Ring, WORDS, give_back};
 use crate::mark::{Source, this_file};
 use crate::trial::Trial;
 use warpline_ir::build::*;
-use warpline_ir::{FaultKind, Kernel};
+use warpline_ir::{FaultKind, Kernel, Target};
 
 const SOURCE: Source = this_file!("parity.rs");
 
@@ -49,7 +49,7 @@ pub(crate) const BUGS: &[Bug] = &[
 /// parity of a ring of three, `k / 3 % 2`, names a phase that is long over, so
 /// that the wait passes at once and a stage is filled while it is read.
 fn ring_parity(form: Form) -> Built {
-    let kernel = Kernel::build("ring_parity", |k| {
+    let kernel = Kernel::build("ring_parity", &Target::default(), |k| {
         let (n, x) = (k.param::<u32>("n"), k.pointer::<f32>("x"));
         let slots = k.tile::<f32>("slots", 1, WORDS).plain().stages(3).declare();
         let full = k.barrier("full", 3).count(1);
@@ -87,7 +87,7 @@ fn ring_parity(form: Form) -> Built {
 /// Right as long as the steps of a tile are a multiple of twice the stages, or
 /// each CTA has one tile.
 fn forgotten_parity(form: Form) -> Built {
-    let kernel = Kernel::build("forgotten_parity", |k| {
+    let kernel = Kernel::build("forgotten_parity", &Target::default(), |k| {
         let (tiles, n) = (k.param::<u32>("tiles"), k.param::<u32>("n"));
         let x = k.pointer::<f32>("x");
         let ring = Ring::new(k, "ring", 2, 1);
@@ -127,7 +127,7 @@ fn forgotten_parity(form: Form) -> Built {
 /// are empty at the start, and no phase says so: the producer must begin with
 /// the parity of the phase before the first.
 fn first_wait(form: Form) -> Built {
-    let kernel = Kernel::build("first_wait", |k| {
+    let kernel = Kernel::build("first_wait", &Target::default(), |k| {
         let (n, x) = (k.param::<u32>("n"), k.pointer::<f32>("x"));
         let ring = Ring::new(k, "ring", 2, 1);
         k.role("load").body(|| {
@@ -159,7 +159,7 @@ fn first_wait(form: Form) -> Built {
 /// that it was read: a ring of one slot for each.
 fn point_flags(form: Form) -> Built {
     const POINTS: u32 = 4;
-    let kernel = Kernel::build("point_flags", |k| {
+    let kernel = Kernel::build("point_flags", &Target::default(), |k| {
         let (queries, y) = (k.param::<u32>("queries"), k.pointer::<f32>("y"));
         let records = k.tile::<f32>("records", 1, WORDS).plain().stages(POINTS);
         let records = records.declare();

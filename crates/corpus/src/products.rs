@@ -7,7 +7,7 @@ use crate::mark::{Source, this_file};
 use crate::trial::Trial;
 use half::bf16;
 use warpline_ir::build::*;
-use warpline_ir::{FaultKind, Kernel};
+use warpline_ir::{FaultKind, Kernel, Target};
 
 const SOURCE: Source = this_file!("products.rs");
 
@@ -55,7 +55,7 @@ fn clear(operand: TileRef<bf16>, row: Reg<u32>) {
 /// Each warpgroup copies half of A, all meet, both multiply the whole of A and
 /// wait. The first to go round copies into what the other one still reads.
 fn shared_operand(form: Form) -> Built {
-    let kernel = Kernel::build("shared_operand", |k| {
+    let kernel = Kernel::build("shared_operand", &Target::default(), |k| {
         let n = k.param::<u32>("n");
         let a = k.tile::<bf16>("a", 64, 16).declare().whole();
         for (half, name) in ["left", "right"].into_iter().enumerate() {
@@ -89,7 +89,7 @@ fn shared_operand(form: Form) -> Built {
 /// A wait covers the products of its own warpgroup. The first warpgroup has
 /// the next B brought after its wait; the second may still read the old one.
 fn wait_of_one(form: Form) -> Built {
-    let kernel = Kernel::build("wait_of_one", |k| {
+    let kernel = Kernel::build("wait_of_one", &Target::default(), |k| {
         let (n, x) = (k.param::<u32>("n"), k.pointer::<bf16>("x"));
         let b = k.tile::<bf16>("b", 8, 16).declare().whole();
         let full = k.barrier("full", 1).count(1).at(0u32);
@@ -128,7 +128,7 @@ fn wait_of_one(form: Form) -> Built {
 
 /// A pass that splits products skipped the wait that the epilogue needs.
 fn early_sums(form: Form) -> Built {
-    let kernel = Kernel::build("early_sums", |k| {
+    let kernel = Kernel::build("early_sums", &Target::default(), |k| {
         let y = k.pointer::<f32>("y");
         let a = k.tile::<bf16>("a", 64, 16).declare().whole();
         let b = k.tile::<bf16>("b", 8, 16).declare().whole();
@@ -161,7 +161,7 @@ fn early_sums(form: Form) -> Built {
 /// The report was not found; this is what rule R14 says of operands. A tile of
 /// plain rows has no descriptor here: wgmma reads swizzled ones.
 fn plain_operand(form: Form) -> Built {
-    let kernel = Kernel::build("plain_operand", |k| {
+    let kernel = Kernel::build("plain_operand", &Target::default(), |k| {
         let a = k.tile::<bf16>("a", 64, 16);
         let a = form.pick(a.clone().plain(), a).declare().whole();
         let b = k.tile::<bf16>("b", 8, 16).declare().whole();

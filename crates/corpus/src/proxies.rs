@@ -7,7 +7,7 @@ use crate::mark::{Source, this_file};
 use crate::trial::Trial;
 use half::bf16;
 use warpline_ir::build::*;
-use warpline_ir::{FaultKind, Kernel};
+use warpline_ir::{FaultKind, Kernel, Target};
 
 const SOURCE: Source = this_file!("proxies.rs");
 
@@ -49,7 +49,7 @@ pub(crate) const BUGS: &[Bug] = &[
 /// All threads read the stage, meet, and one of them has the next one brought.
 /// The meeting orders the threads, not the proxies.
 fn refilled_stage(form: Form) -> Built {
-    let kernel = Kernel::build("refilled_stage", |k| {
+    let kernel = Kernel::build("refilled_stage", &Target::default(), |k| {
         let (n, x) = (k.param::<u32>("n"), k.pointer::<f32>("x"));
         let stage = k.tile::<f32>("stage", 1, WORDS).plain().declare().whole();
         let full = k.barrier("full", 1).count(1).at(0u32);
@@ -80,7 +80,7 @@ fn refilled_stage(form: Form) -> Built {
 /// The same between two roles: the arrival tells the loader that the reads
 /// are done, but does not keep its copy behind them.
 fn slot_given_back(form: Form) -> Built {
-    let kernel = Kernel::build("slot_given_back", |k| {
+    let kernel = Kernel::build("slot_given_back", &Target::default(), |k| {
         let (n, x) = (k.param::<u32>("n"), k.pointer::<f32>("x"));
         let ring = Ring::new(k, "ring", 2, 1);
         k.role("load").body(|| {
@@ -111,7 +111,7 @@ fn slot_given_back(form: Form) -> Built {
 /// The compiler put the fence before dense products and forgot the sparse
 /// ones. Threads write both operands, meet and multiply.
 fn written_operand(form: Form) -> Built {
-    let kernel = Kernel::build("written_operand", |k| {
+    let kernel = Kernel::build("written_operand", &Target::default(), |k| {
         let a = k.tile::<bf16>("a", 64, 16).declare().whole();
         let b = k.tile::<bf16>("b", 8, 16).declare().whole();
         k.role("math").warpgroups(1).body(|| {
@@ -137,7 +137,7 @@ fn written_operand(form: Form) -> Built {
 /// The state is converted into a buffer by all threads; after a barrier one of
 /// them has it stored.
 fn store_epilogue(form: Form) -> Built {
-    let kernel = Kernel::build("store_epilogue", |k| {
+    let kernel = Kernel::build("store_epilogue", &Target::default(), |k| {
         let y = k.pointer::<f32>("y");
         let state = k.tile::<f32>("state", 4, WORDS).plain().declare().whole();
         k.role("all").warps(4).body(|| {

@@ -5,7 +5,7 @@ use crate::case::Case;
 use crate::mark::{Source, this_file};
 use crate::trial::Trial;
 use warpline_ir::build::*;
-use warpline_ir::{FaultKind, Kernel};
+use warpline_ir::{FaultKind, Kernel, Target};
 
 const SOURCE: Source = this_file!("registers.rs");
 
@@ -47,7 +47,7 @@ pub(crate) const BUGS: &[Bug] = &[
 /// 384 threads enter with 168 registers each: three warpgroups share 504, and
 /// these ask for 512. ptxas lets it pass; the last to ask waits for ever.
 fn eight_too_many(form: Form) -> Built {
-    let kernel = Kernel::build("eight_too_many", |k| {
+    let kernel = Kernel::build("eight_too_many", &Target::default(), |k| {
         k.role("load")
             .warpgroups(1)
             .body(|| give_registers(form.pick(32, 24)));
@@ -66,7 +66,7 @@ fn eight_too_many(form: Form) -> Built {
 /// are, and says so in a note that nobody sees. Kernels here state their CTAs
 /// per SM, so that the number at entry is known; a condition hides it again.
 fn hidden_count(form: Form) -> Built {
-    let kernel = Kernel::build("hidden_count", |k| {
+    let kernel = Kernel::build("hidden_count", &Target::default(), |k| {
         let n = k.param::<u32>("n");
         k.role("load").warpgroups(1).body(|| give_registers(24));
         k.role("math").warpgroups(2).body(|| match form {
@@ -84,7 +84,7 @@ fn hidden_count(form: Form) -> Built {
 /// With 512 threads each enters with 128 registers, not with 168. The example
 /// that the report starts from has 40 and 232.
 fn fourth_warpgroup(form: Form) -> Built {
-    let kernel = Kernel::build("fourth_warpgroup", |k| {
+    let kernel = Kernel::build("fourth_warpgroup", &Target::default(), |k| {
         k.role("load").warpgroups(2).body(|| give_registers(40));
         k.role("math").warpgroups(2).body(|| {
             take_registers(form.pick(232, 216)); // BUG: 544 of 512
@@ -99,7 +99,7 @@ fn fourth_warpgroup(form: Form) -> Built {
 
 /// The report was not found; this is what rule R9 says of directions.
 fn wrong_way(form: Form) -> Built {
-    let kernel = Kernel::build("wrong_way", |k| {
+    let kernel = Kernel::build("wrong_way", &Target::default(), |k| {
         k.role("load").warpgroups(1).body(|| give_registers(40));
         k.role("math").warpgroups(2).body(|| match form {
             Form::Broken => give_registers(232), // BUG: it has 168

@@ -6,7 +6,7 @@ use crate::kit::{BYTES, Ring, WORDS, give_back};
 use crate::mark::{Source, this_file};
 use crate::trial::Trial;
 use warpline_ir::build::*;
-use warpline_ir::{FaultKind, Kernel};
+use warpline_ir::{FaultKind, Kernel, Target};
 
 const SOURCE: Source = this_file!("trips.rs");
 
@@ -48,7 +48,7 @@ pub(crate) const BUGS: &[Bug] = &[
 /// A copy of one round becomes a plain one without a map; on that path the
 /// barrier is told of the bytes, and nobody arrives.
 fn single_round(form: Form) -> Built {
-    let kernel = Kernel::build("single_round", |k| {
+    let kernel = Kernel::build("single_round", &Target::default(), |k| {
         let (n, x) = (k.param::<u32>("n"), k.pointer::<f32>("x"));
         let ring = Ring::new(k, "ring", 2, 1);
         k.role("load").body(|| {
@@ -87,7 +87,7 @@ fn single_round(form: Form) -> Built {
 /// With work, the compute role waits for data before it comes to the barrier.
 /// Without, nothing holds it: it arrives twice for one meeting.
 fn empty_tile(form: Form) -> Built {
-    let kernel = Kernel::build("empty_tile", |k| {
+    let kernel = Kernel::build("empty_tile", &Target::default(), |k| {
         let tiles = k.param::<u32>("tiles");
         let epilogue = k.named_barrier("epilogue");
         k.role("load")
@@ -109,7 +109,7 @@ fn empty_tile(form: Form) -> Built {
 /// The report was not found; this is what rule R4 says of sizes that are no
 /// multiple of a step.
 fn last_step(form: Form) -> Built {
-    let kernel = Kernel::build("last_step", |k| {
+    let kernel = Kernel::build("last_step", &Target::default(), |k| {
         let (columns, x) = (k.param::<u32>("columns"), k.pointer::<f32>("x"));
         let ring = Ring::new(k, "ring", 2, 1);
         k.role("load").body(|| {
@@ -140,7 +140,7 @@ fn last_step(form: Form) -> Built {
 /// first, and skip the work.
 fn ragged_block(form: Form) -> Built {
     const WARPS: u32 = 8;
-    let kernel = Kernel::build("ragged_block", |k| {
+    let kernel = Kernel::build("ragged_block", &Target::default(), |k| {
         let (items, y) = (k.param::<u32>("items"), k.pointer::<f32>("y"));
         let step = k.barrier("step", 1).count(32 * WARPS).at(0u32);
         k.role("all").warps(WARPS).body(|| {

@@ -11,8 +11,7 @@ use crate::proxy::Covers;
 use crate::warp::{Status, Waiting, Warp};
 use crate::warp_clock::WarpClock;
 use warpline_ir::{
-    Exec, Fault, FaultKind, Fence, Machine, Mask, NamedId, Operand, RegId, Step, Sync, Tally,
-    Target, WARP,
+    Exec, Fault, FaultKind, Fence, Machine, Mask, NamedId, Operand, RegId, Step, Sync, Tally, WARP,
 };
 
 impl Lockstep<'_, '_> {
@@ -359,7 +358,7 @@ impl Lockstep<'_, '_> {
     fn set_registers(&mut self, count: u32, grow: bool) -> Exec {
         self.whole_warp()?;
         let refuse = |text: String| Err(Fault::new(FaultKind::Registers, text));
-        let most = Target::SM_90A.registers_per_thread.next_multiple_of(8);
+        let most = self.env.target.registers_per_thread.next_multiple_of(8);
         if !(24..=most).contains(&count) || !count.is_multiple_of(8) {
             return refuse(format!(
                 "a warpgroup has a multiple of 8 registers per thread between 24 and {most}, not {count}"

@@ -34,7 +34,7 @@ pub(crate) struct Env<'k> {
     /// Numbers the threads of a cluster.
     pub(crate) threads: Threads,
     /// SMs of the machine played.
-    pub(crate) sms: u32,
+    pub(crate) target: Target,
 }
 
 impl<'k> Env<'k> {
@@ -46,14 +46,14 @@ impl<'k> Env<'k> {
         memory: &'k Memory,
         options: &Options,
     ) -> Self {
-        let (timing, sms) = (options.timing, options.sms);
+        let (timing, target) = (options.timing, options.target);
         let mut bars = 0;
         let first_slot = kernel.barriers.iter().map(|b| {
             bars += b.len;
             bars - b.len
         });
         let first_slot = first_slot.collect();
-        let entry = Target::SM_90A.entry_registers(kernel.threads());
+        let entry = target.entry_registers(kernel.threads());
         Self {
             kernel,
             memory,
@@ -87,7 +87,7 @@ impl<'k> Env<'k> {
                 streams: code.copies,
                 bulks: code.bulks,
             },
-            sms,
+            target,
             code,
         }
     }

@@ -8,9 +8,9 @@
 //!
 //! ```
 //! use warpline_cpu::{Memory, Options, run};
-//! use warpline_ir::{Arg, Kernel, Launch, build::*};
+//! use warpline_ir::{Arg, Kernel, Launch, Target, build::*};
 //!
-//! let kernel = Kernel::build("double", |k| {
+//! let kernel = Kernel::build("double", &Target::SM_90A, |k| {
 //!     let x = k.pointer::<u32>("x");
 //!     k.role("all").warps(1).body(|| x.store(lane_id(), x.load(lane_id()) * 2));
 //! })?;

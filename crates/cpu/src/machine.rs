@@ -236,8 +236,8 @@ impl Machine for Lockstep<'_, '_> {
             Special::ClusterDim(a) => all(u64::from(side(a))),
             Special::ClusterId(a) => all(u64::from(cta.id[a.index()] / side(a))),
             Special::GridClusters(a) => all(u64::from(env.grid[a.index()] / side(a))),
-            Special::SmId => all(cta.number % u64::from(env.sms.max(1))),
-            Special::SmCount => all(u64::from(env.sms.max(1))),
+            Special::SmId => all(cta.number % u64::from(env.target.sms.max(1))),
+            Special::SmCount => all(u64::from(env.target.sms.max(1))),
             Special::Clock => all(self.now & u64::from(u32::MAX)),
             Special::GlobalTimer => all(self.now),
         }

@@ -61,8 +61,8 @@ pub struct Options {
     pub seed: u64,
     /// Host threads; 0 takes all. The result does not depend on it.
     pub threads: usize,
-    /// SMs of the machine played: how many CTAs are resident together.
-    pub sms: u32,
+    /// The machine that is played; its SMs say how many CTAs are resident together.
+    pub target: Target,
     /// Told of finished CTAs.
     pub progress: Option<Progress>,
     /// The most statements all warps of one scheduler may run; `None`: 2³⁶.
@@ -78,7 +78,7 @@ impl Default for Options {
             timing: Timing::Eager,
             seed: 0,
             threads: 0,
-            sms: Target::SM_90A.sms,
+            target: Target::default(),
             progress: None,
             max_steps: None,
             whole_phases: false,
@@ -102,7 +102,8 @@ impl fmt::Debug for Options {
             .field("timing", &self.timing)
             .field("seed", &self.seed)
             .field("threads", &self.threads)
-            .field("sms", &self.sms)
+            .field("target", &self.target.name)
+            .field("sms", &self.target.sms)
             .field("progress", &self.progress.is_some())
             .field("max_steps", &self.max_steps)
             .field("whole_phases", &self.whole_phases)

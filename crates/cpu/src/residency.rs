@@ -33,8 +33,8 @@ pub(crate) fn ctas_per_sm(kernel: &Kernel, code: &Code<'_>, target: &Target) -> 
         .clamp(1, CTAS)
 }
 
-/// Clusters that fit a machine of `sms` SMs, whose CTAs need not share an SM.
-pub(crate) fn clusters(kernel: &Kernel, code: &Code<'_>, target: &Target, sms: u32) -> u64 {
-    let ctas = u64::from(sms) * u64::from(ctas_per_sm(kernel, code, target));
+/// Clusters that fit the machine, whose CTAs need not share an SM.
+pub(crate) fn clusters(kernel: &Kernel, code: &Code<'_>, target: &Target) -> u64 {
+    let ctas = u64::from(target.sms) * u64::from(ctas_per_sm(kernel, code, target));
     (ctas / u64::from(kernel.cluster_size())).max(1)
 }

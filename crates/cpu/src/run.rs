@@ -16,21 +16,21 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use warpline_ir::{Fault, FaultKind, Kernel, Launch, Site, Target};
 
 /// Runs a kernel. The result, in memory and counters, depends on the kernel,
-/// the launch and the options' timing, seed and SMs alone.
+/// the launch and the options' timing, seed and target alone.
 pub fn run(
     kernel: &Kernel,
     launch: &Launch,
     memory: &Memory,
     options: &Options,
 ) -> Result<Stats, Box<RunError>> {
-    let target = &Target::SM_90A;
+    let target = &options.target;
     check_kernel(kernel, target).map_err(refused)?;
     launch.check(kernel).map_err(refused)?;
     (launch.check_extents(kernel, |at| memory.bytes_from(at))).map_err(refused)?;
     let code = compile(kernel);
     check_ops(kernel, &code, target)?;
     let one_scheduler = code.communicates;
-    let room = residency::clusters(kernel, &code, target, options.sms);
+    let room = residency::clusters(kernel, &code, target);
     let env = Env::new(kernel, code, launch, memory, options);
     let run = Run {
         env: &env,

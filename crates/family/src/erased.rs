@@ -36,6 +36,10 @@ pub trait AnyFamily: Send + Sync {
         stored: Option<&dyn Stored>,
         target: &Target,
     ) -> Result<Box<dyn AnyWork>, FamilyError>;
+    /// The work of the default problem.
+    fn default_work(&self, place: Place, target: &Target) -> Result<Box<dyn AnyWork>, FamilyError> {
+        self.work(&Request::default(), place, None, target)
+    }
     /// The candidates for the problem that a request asks for, best guess first: those that
     /// agree with every choice the request makes.
     fn candidates(&self, request: &Request, place: Place, target: &Target) -> Works;
@@ -51,17 +55,6 @@ pub trait AnyFamily: Send + Sync {
     fn ops(&self) -> Vec<AnyOp>;
     /// The problems that it is measured at in every suite, as calls of its ops.
     fn calls(&self, target: &Target) -> Result<Vec<MeasuredCall>, FamilyError>;
-}
-
-impl dyn AnyFamily + '_ {
-    /// The work of the default problem.
-    pub fn default_work(
-        &self,
-        place: Place,
-        target: &Target,
-    ) -> Result<Box<dyn AnyWork>, FamilyError> {
-        self.work(&Request::default(), place, None, target)
-    }
 }
 
 /// A problem with its config, without its types: something to run.

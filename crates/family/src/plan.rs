@@ -161,9 +161,9 @@ impl Given {
 ///
 /// ```
 /// use warpline_family::{Buffer, Plan, Step};
-/// use warpline_ir::Kernel;
+/// use warpline_ir::{Kernel, Target};
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let kernel = Kernel::build("fill", |k| {
+/// let kernel = Kernel::build("fill", &Target::SM_90A, |k| {
 ///     let (_n, _out) = (k.param::<u32>("n"), k.pointer::<f32>("out"));
 ///     k.role("all").body(|| {});
 /// })?;

@@ -36,28 +36,30 @@ pub struct Proof {
 }
 
 impl Program {
-    /// The program that a key stands for, built where it is new. The key names
+    /// The program that a key stands for on a target, built where it is new. The key names
     /// the family and all that is compiled in.
     ///
     /// ```
-    /// use warpline_ir::Kernel;
     /// use warpline_family::Program;
+    /// use warpline_ir::{Kernel, Target};
     /// # fn main() -> Result<(), warpline_ir::BuildErrors> {
-    /// let build = || Kernel::build("nothing", |k| k.role("all").body(|| {}));
-    /// let (one, two) = (Program::once("nothing".into(), build)?, Program::once("nothing".into(), build)?);
-    /// assert!(one.is(&two));
+    /// let nothing = |target: &Target| Kernel::build("nothing", target, |k| k.role("all").body(|| {}));
+    /// let [one, two] = [0, 1].map(|_| Program::once("nothing".into(), &Target::SM_90A, nothing));
+    /// assert!(one?.is(&two?));
     /// # Ok(())
     /// # }
     /// ```
     pub fn once(
         key: String,
-        build: impl FnOnce() -> Result<Kernel, BuildErrors>,
+        target: &Target,
+        build: impl FnOnce(&Target) -> Result<Kernel, BuildErrors>,
     ) -> Result<Self, BuildErrors> {
+        let key = format!("{} {key}", target.name);
         static BUILT: LazyLock<Mutex<HashMap<String, Program>>> = LazyLock::new(Mutex::default);
         if let Some(program) = held(&BUILT).get(&key) {
             return Ok(program.clone());
         }
-        let program: Self = build()?.into();
+        let program: Self = build(target)?.into();
         let mut built = held(&BUILT);
         if built.len() >= MOST {
             built.clear();
@@ -121,7 +123,7 @@ mod tests {
     #[test]
     fn the_checker_is_asked_once_whatever_it_says() {
         let program = |arrives: bool| -> Program {
-            let kernel = Kernel::build("one", |k| {
+            let kernel = Kernel::build("one", &Target::SM_90A, |k| {
                 let bar = k.barrier("bar", 1).count(1).at(0u32);
                 k.role("all").body(|| {
                     if arrives {

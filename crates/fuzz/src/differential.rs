@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use warpline_check::{Outcome, examine};
 use warpline_cpu::{Options, Timing, run};
-use warpline_ir::{Kernel, Target};
+use warpline_ir::Kernel;
 
 /// A kernel: a plan, and mutations of its statements.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -225,7 +225,7 @@ impl Subject {
 
 /// The checker's verdict of a kernel.
 pub fn verdict(kernel: &Kernel) -> (Verdict, Vec<&'static str>) {
-    let report = catch_unwind(AssertUnwindSafe(|| examine(kernel, &Target::SM_90A)));
+    let report = catch_unwind(AssertUnwindSafe(|| examine(kernel, &kernel.target)));
     let Ok(report) = report else {
         return (Verdict::Panicked, Vec::new());
     };

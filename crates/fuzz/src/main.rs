@@ -12,7 +12,6 @@ use warpline_fuzz::corpus::Entry;
 use warpline_fuzz::pool::{Campaign, worker};
 use warpline_fuzz::report::Sort;
 use warpline_fuzz::{Effort, Finding, Report, Subject, campaign, shrink};
-use warpline_ir::Target;
 
 /// Holds the checker against the executor on random kernels.
 #[derive(Parser)]
@@ -278,7 +277,7 @@ fn tell(finding: &Finding) {
         println!("{kernel}");
         println!(
             "{}",
-            warpline_check::examine(&kernel, &Target::SM_90A).text()
+            warpline_check::examine(&kernel, &kernel.target).text()
         );
     }
     if let Some(f) = &finding.outcomes.failure {
@@ -299,7 +298,7 @@ fn show(subject: &Subject, seed: u64, effort: Effort) -> Result<ExitCode> {
         println!("{kernel}");
         println!(
             "{}",
-            warpline_check::examine(&kernel, &Target::SM_90A).text()
+            warpline_check::examine(&kernel, &kernel.target).text()
         );
     }
     println!("{outcomes:#?}");

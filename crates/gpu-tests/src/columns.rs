@@ -7,6 +7,7 @@
 use crate::data;
 use crate::rule::{Rule, bound_of};
 use crate::trial::{Column, Output, Part, Trial};
+use warpline_ir::Target;
 use warpline_ir::ops::arith::{Add, MadWide, MulWide};
 use warpline_ir::ops::compare::{Cmp, Select, Setp};
 use warpline_ir::ops::memory::{Load, LoadCache, Store, StoreCache};
@@ -62,6 +63,7 @@ impl Columns {
         let pointer = |name: &str| Param::new(name, ParamKind::Pointer(DType::U64), loc);
         let kernel = Kernel {
             name: format!("op_{op}"),
+            target: Target::default(),
             params: vec![pointer("in"), pointer("out")],
             tiles: vec![],
             barriers: vec![],
@@ -116,7 +118,7 @@ impl Columns {
     /// Adds a form, if there is such a one: its operands are read, and all it gives is kept.
     pub fn form(&mut self, op: impl Into<Op>) {
         let op: Op = op.into();
-        if op.legal(&Target::SM_90A).is_err() {
+        if op.legal(&Target::default()).is_err() {
             return;
         }
         let mut touched = Registers::default();
@@ -151,7 +153,7 @@ impl Columns {
             return;
         }
         let op = op(self.at(side, &column));
-        if op.legal(&Target::SM_90A).is_err() {
+        if op.legal(&Target::default()).is_err() {
             return;
         }
         let mut touched = Registers::default();

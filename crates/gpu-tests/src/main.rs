@@ -99,7 +99,7 @@ fn note(path: &Path, device: &DeviceInfo, left: &Leaving) -> Result<()> {
 
 /// Lists what ships and has never been seen right on a GPU.
 fn missing(ledger: &Path) -> Result<()> {
-    let shipped = works::shipped(&Target::SM_90A)?;
+    let shipped = works::shipped(&Target::default())?;
     let ledger = Ledger::read(ledger)?;
     let missing = ledger.missing(&shipped);
     println!(

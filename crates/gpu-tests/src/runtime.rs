@@ -173,7 +173,7 @@ impl Chain {
         prelude: fn(),
         change: fn(Reg<u32>) -> Reg<u32>,
     ) -> Result<Kernel, BuildErrors> {
-        Kernel::build(name, |k| {
+        Kernel::build(name, &Target::default(), |k| {
             let (x, y) = (k.pointer::<u32>("x"), k.pointer::<u32>("y"));
             k.role("all").warps(4).body(|| {
                 prelude();
@@ -257,7 +257,7 @@ fn dependent(device: &Device) -> Result<Answer> {
 
 /// A trap ends the launch with an error, and the context with it.
 fn trapped(device: &Device) -> Result<Answer> {
-    let kernel = Kernel::build("trapped", |k| {
+    let kernel = Kernel::build("trapped", &Target::default(), |k| {
         let x = k.pointer::<u32>("x");
         k.role("all")
             .warps(1)

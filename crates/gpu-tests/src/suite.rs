@@ -113,14 +113,9 @@ pub fn everything(device: &DeviceInfo, left: &Leaving) -> Result<Vec<Trial>> {
 
 /// The target of the device that is tested.
 pub fn target(device: &DeviceInfo) -> Target {
-    let sms = device
-        .gpu
-        .as_ref()
-        .map_or(Target::SM_90A.sms, |gpu| gpu.sms);
-    Target {
-        sms,
-        ..Target::SM_90A
-    }
+    let target = Target::default();
+    let sms = device.gpu.as_ref().map_or(target.sms, |gpu| gpu.sms);
+    Target { sms, ..target }
 }
 
 /// A work with bounded waits.

@@ -112,7 +112,7 @@ mod tests {
     use crate::build::*;
 
     fn kernel(declare: impl FnOnce(Builder)) -> Kernel {
-        Kernel::build("facts", |k| {
+        Kernel::build("facts", &crate::Target::SM_90A, |k| {
             declare(k);
             k.role("all").body(|| {});
         })

@@ -4,6 +4,7 @@ use crate::bounds::{Bounds, Limit};
 use crate::layout::{Swizzle, TileLayout};
 use crate::loc::{Loc, Locs};
 use crate::ops::Op;
+use crate::target::Target;
 use crate::tensor_map::TensorMapDecl;
 use crate::types::{DType, Type};
 use crate::value::{BarId, NamedId, Operand, ParamId, RegId, RegInfo, RoleId, TileId, View};
@@ -17,6 +18,8 @@ use crate::value::{BarId, NamedId, Operand, ParamId, RegId, RegInfo, RoleId, Til
 pub struct Kernel {
     /// The name of the PTX entry.
     pub name: String,
+    /// The target that it was built for.
+    pub target: Target,
     /// Launch parameters, in order.
     pub params: Vec<Param>,
     /// Upper bounds of products of parameters.

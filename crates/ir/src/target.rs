@@ -38,7 +38,28 @@ pub struct Features {
     pub clusters: bool,
 }
 
+impl Default for Target {
+    /// The target of kernels that nobody asks for by name: Hopper.
+    fn default() -> Self {
+        Self::SM_90A
+    }
+}
+
 impl Target {
+    /// Every target, the oldest first.
+    pub const ALL: [Target; 1] = [Self::SM_90A];
+
+    /// Returns the target that ptxas and PTX call so.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|target| target.name == name)
+    }
+
+    /// Returns the target of a GPU with this compute capability.
+    pub fn with_capability(capability: (u32, u32)) -> Option<Self> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|target| target.capability == capability)
+    }
+
     /// Hopper: H100, H200.
     pub const SM_90A: Target = Target {
         name: "sm_90a",

@@ -27,7 +27,7 @@ pub(crate) struct Budget {
 
 /// Rejects budgets that `setmaxnreg` does not take, or that are more together
 /// than the CTA enters with: the last role to ask would wait for ever.
-pub(crate) fn check_registers(all: &[Budget]) -> Result<(), FamilyError> {
+pub(crate) fn check_registers(all: &[Budget], target: &Target) -> Result<(), FamilyError> {
     let refuse = |text: String| Err(FamilyError::Config(text));
     for b in all {
         if !b.registers.is_multiple_of(8) || !(24..=240).contains(&b.registers) {
@@ -38,7 +38,7 @@ pub(crate) fn check_registers(all: &[Budget]) -> Result<(), FamilyError> {
         }
     }
     let warpgroups: u32 = all.iter().map(|b| b.warpgroups).sum();
-    let pool = Target::SM_90A.entry_registers(128 * warpgroups) * warpgroups;
+    let pool = target.entry_registers(128 * warpgroups) * warpgroups;
     let asked: u32 = all.iter().map(|b| b.warpgroups * b.registers).sum();
     if asked > pool {
         let each = all

@@ -256,13 +256,13 @@ impl Family for VectorAdd {
         all
     }
 
-    fn plan(p: &Problem, c: &Config, _: &Target) -> Result<Plan, FamilyError> {
+    fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, FamilyError> {
         let compiled_in = Config { ctas: 0, ..*c };
         let key = format!("{} {:?} {compiled_in:?}", Self::NAME, p.dtype);
-        let kernel = Program::once(key, || match p.dtype {
-            Float::F32 => build::<f32>(c),
-            Float::F16 => build::<f16>(c),
-            Float::Bf16 => build::<bf16>(c),
+        let kernel = Program::once(key, target, |target| match p.dtype {
+            Float::F32 => build::<f32>(c, target),
+            Float::F16 => build::<f16>(c, target),
+            Float::Bf16 => build::<bf16>(c, target),
         })?;
         let step = Step::new(kernel, [c.ctas, 1, 1])
             .scalar("n", p.n)
@@ -457,12 +457,12 @@ fn spec(name: &'static str, p: &Problem) -> TensorSpec {
     }
 }
 
-fn build<E: Summand>(c: &Config) -> Result<Kernel, BuildErrors> {
+fn build<E: Summand>(c: &Config, target: &Target) -> Result<Kernel, BuildErrors> {
     match c.form {
-        Form::GridStride => grid_stride::<E>(c),
-        Form::Elements => elements::<E>(c),
-        Form::DoubleBuffer => double_buffer::<E>(c),
-        Form::Specialized => specialized::<E>(c),
+        Form::GridStride => grid_stride::<E>(c, target),
+        Form::Elements => elements::<E>(c, target),
+        Form::DoubleBuffer => double_buffer::<E>(c, target),
+        Form::Specialized => specialized::<E>(c, target),
     }
 }
 
@@ -578,8 +578,8 @@ impl<E: Summand> Io<E> {
 }
 
 /// Every thread loads, adds and stores.
-fn grid_stride<E: Summand>(c: &Config) -> Result<Kernel, BuildErrors> {
-    Kernel::build("vector_add", |k| {
+fn grid_stride<E: Summand>(c: &Config, target: &Target) -> Result<Kernel, BuildErrors> {
+    Kernel::build("vector_add", target, |k| {
         let io = Io::<E>::declare(k, c);
         k.role("all").warps(c.warps).body(|| {
             let threads = c.threads();
@@ -616,8 +616,8 @@ fn grid_stride<E: Summand>(c: &Config) -> Result<Kernel, BuildErrors> {
 }
 
 /// Every thread loads, adds and stores single elements.
-fn elements<E: Summand>(c: &Config) -> Result<Kernel, BuildErrors> {
-    Kernel::build("vector_add", |k| {
+fn elements<E: Summand>(c: &Config, target: &Target) -> Result<Kernel, BuildErrors> {
+    Kernel::build("vector_add", target, |k| {
         let io = Io::<E>::declare(k, c);
         k.role("all").warps(c.warps).body(|| {
             io.each_tile(|start, bytes| {
@@ -650,8 +650,8 @@ fn elements<E: Summand>(c: &Config) -> Result<Kernel, BuildErrors> {
 }
 
 /// Every warp adds; one thread keeps the copies of the next tile in flight.
-fn double_buffer<E: Summand>(c: &Config) -> Result<Kernel, BuildErrors> {
-    Kernel::build("vector_add", |k| {
+fn double_buffer<E: Summand>(c: &Config, target: &Target) -> Result<Kernel, BuildErrors> {
+    Kernel::build("vector_add", target, |k| {
         let io = Io::<E>::declare(k, c);
         let len = c.tile / Io::<E>::SIZE;
         let tiles = k.ring("tiles", c.stages, |s| {
@@ -693,8 +693,8 @@ fn double_buffer<E: Summand>(c: &Config) -> Result<Kernel, BuildErrors> {
 }
 
 /// loader → compute → storer.
-fn specialized<E: Summand>(c: &Config) -> Result<Kernel, BuildErrors> {
-    Kernel::build("vector_add", |k| {
+fn specialized<E: Summand>(c: &Config, target: &Target) -> Result<Kernel, BuildErrors> {
+    Kernel::build("vector_add", target, |k| {
         let io = Io::<E>::declare(k, c);
         let len = c.tile / Io::<E>::SIZE;
         let inputs = k.ring("in", c.stages, |s| (s.vector::<E>(len), s.vector::<E>(len)));

@@ -39,7 +39,7 @@
 //! use warpline_lint::{Options, Verdict, checks, lint_run};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let kernel = Kernel::build("double", |k| {
+//! let kernel = Kernel::build("double", &Target::SM_90A, |k| {
 //!     let x = k.pointer::<u32>("x");
 //!     k.role("all").warps(1).body(|| {
 //!         let i = lane_id() * 8;

@@ -32,7 +32,7 @@ const UNASKED_SECONDS: f64 = 5.0;
 impl Default for Options<'_> {
     fn default() -> Self {
         Self {
-            target: Target::SM_90A,
+            target: Target::default(),
             ptxas: None,
             family: None,
             seconds: UNASKED_SECONDS,

@@ -259,7 +259,7 @@ mod tests {
 
     /// A kernel of two mutants that are killed, and one that changes nothing that matters.
     fn subject() -> Subject {
-        let kernel = Kernel::build("greedy", |k| {
+        let kernel = Kernel::build("greedy", &Target::SM_90A, |k| {
             k.role("load").warpgroups(1).registers(24).body(|| {});
             let math = k.role("math").warpgroups(2).registers(240);
             math.body(warp_sync);

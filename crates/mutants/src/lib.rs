@@ -13,7 +13,7 @@
 //! use warpline_ir::{Kernel, Target, build::*};
 //! use warpline_mutants::mutations;
 //!
-//! let kernel = Kernel::build("line", |k| {
+//! let kernel = Kernel::build("line", &Target::SM_90A, |k| {
 //!     let (load, math) = (k.role("load").warpgroups(1), k.role("math").warpgroups(2));
 //!     load.registers(24).body(|| {});
 //!     math.registers(240).body(|| {});

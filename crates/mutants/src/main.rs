@@ -37,7 +37,7 @@ fn done(args: &Args) -> Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let target = Target::SM_90A;
+    let target = Target::default();
     let mut subjects = shipped(&target)?;
     subjects.extend(repaired()?);
     let mut survivors = Survivors::committed()?;

@@ -5,7 +5,7 @@ use crate::probe::{Probe, boxes, sampled, side, tensor};
 use half::bf16;
 use serde_json::{Value as Json, json};
 use warpline_ir::build::*;
-use warpline_ir::{BuildErrors, DType, Kernel, TensorMapDecl};
+use warpline_ir::{BuildErrors, DType, Kernel, Target, TensorMapDecl};
 use warpline_kernels::numbers::half_ulp;
 use warpline_kernels::{Buffer, Step, TensorArg, TensorSpec};
 
@@ -25,8 +25,8 @@ fn of_head(rows: u32) -> TensorMapDecl {
 ///
 /// `scale` is given times log₂ e. There is at least one key.
 // [picture: attention]
-fn attention(d: u32, stages: u32) -> Result<Kernel, BuildErrors> {
-    Kernel::build("attention", |k| {
+fn attention(d: u32, stages: u32, target: &Target) -> Result<Kernel, BuildErrors> {
+    Kernel::build("attention", target, |k| {
         let (keys, scale) = (side(k, "keys").at_least(1), k.param::<f32>("scale"));
         let q = k.tensor_map("q", of_head(QUERIES));
         let [kt, v] = ["k", "v"].map(|name| k.tensor_map(name, of_head(KEYS)));
@@ -121,11 +121,11 @@ impl Probe for Attention {
     fn extents(&self) -> Json {
         json!({ "heads": self.heads, "queries": self.queries, "keys": self.keys, "d": self.d })
     }
-    fn step(&self) -> Result<Step, BuildErrors> {
+    fn step(&self, target: &Target) -> Result<Step, BuildErrors> {
         let scale = std::f32::consts::LOG2_E / (self.d as f32).sqrt();
         let heads = |buffer: Buffer, len| TensorArg::dense(buffer, &[self.d, len, self.heads]);
         let grid = [self.queries.div_ceil(QUERIES), self.heads, 1];
-        let step = Step::new(attention(self.d, self.stages)?, grid)
+        let step = Step::new(attention(self.d, self.stages, target)?, grid)
             .scalar("keys", self.keys)
             .scalar("scale", scale)
             .tensor("q", heads(Buffer::Input(0), self.queries))

@@ -5,7 +5,7 @@ use crate::probe::{Probe, boxes, product, side, tensor};
 use half::f16;
 use serde_json::{Value as Json, json};
 use warpline_ir::build::*;
-use warpline_ir::{BuildErrors, DType, E4m3, E4m3x4, F16x2, Kernel};
+use warpline_ir::{BuildErrors, DType, E4m3, E4m3x4, F16x2, Kernel, Target};
 use warpline_kernels::{Buffer, Step, TensorArg, TensorSpec};
 
 /// Tokens of a tile.
@@ -69,8 +69,8 @@ impl Line {
 }
 
 /// `Y[tokens, outputs] = X · Wᵀ` through a second ring: loader → widener → products.
-fn through_a_ring(stages: u32) -> Result<Kernel, BuildErrors> {
-    Kernel::build("dequantise_ring", |k| {
+fn through_a_ring(stages: u32, target: &Target) -> Result<Kernel, BuildErrors> {
+    Kernel::build("dequantise_ring", target, |k| {
         let line = Line::new(k, stages);
         let weights = k.ring("weights", 2, |s| s.tile::<f16>(OUTPUTS, 64));
         let outbox = k.outbox::<f16>("out", 1, TOKENS, OUTPUTS);
@@ -115,8 +115,8 @@ fn through_a_ring(stages: u32) -> Result<Kernel, BuildErrors> {
 /// The same with the weights on the left, widened by the warpgroup that
 /// multiplies them: lanes take four neighbours at a time, so the operand has
 /// K in the order [`Quads`], and X must come in that order.
-fn in_registers(stages: u32) -> Result<Kernel, BuildErrors> {
-    Kernel::build("dequantise_registers", |k| {
+fn in_registers(stages: u32, target: &Target) -> Result<Kernel, BuildErrors> {
+    Kernel::build("dequantise_registers", target, |k| {
         let line = Line::new(k, stages);
         let outbox = k.outbox::<f16>("out", 1, TOKENS, OUTPUTS);
         let (rows, cols) = (line.outputs.div_ceil(OUTPUTS), line.tokens.div_ceil(TOKENS));
@@ -170,11 +170,11 @@ impl Probe for Dequantise {
     fn extents(&self) -> Json {
         json!({ "form": format!("{:?}", self.form), "tokens,outputs,k": self.shape, "ctas": self.ctas })
     }
-    fn step(&self) -> Result<Step, BuildErrors> {
+    fn step(&self, target: &Target) -> Result<Step, BuildErrors> {
         let [tokens, outputs, k] = self.shape;
         let kernel = match self.form {
-            Form::Ring => through_a_ring(self.stages)?,
-            Form::Registers => in_registers(self.stages)?,
+            Form::Ring => through_a_ring(self.stages, target)?,
+            Form::Registers => in_registers(self.stages, target)?,
         };
         let step = Step::new(kernel, [self.ctas, 1, 1])
             .scalar("tokens", tokens)

@@ -5,7 +5,7 @@ use crate::probe::{Gemm, boxes, side};
 use half::bf16;
 use serde_json::{Value as Json, json};
 use warpline_ir::build::*;
-use warpline_ir::{BuildErrors, DType, Kernel};
+use warpline_ir::{BuildErrors, DType, Kernel, Target};
 use warpline_kernels::{Buffer, Step, TensorArg};
 
 /// Rows and columns of a tile, and stages of the ring.
@@ -18,8 +18,8 @@ struct Config {
 
 /// `C[M, N] = A[M, K] · B[N, K]ᵀ` in bf16, for any M, N, K at launch.
 // [picture: ping-pong]
-fn ping_pong(c: Config) -> Result<Kernel, BuildErrors> {
-    Kernel::build("ping_pong", |k| {
+fn ping_pong(c: Config, target: &Target) -> Result<Kernel, BuildErrors> {
+    Kernel::build("ping_pong", target, |k| {
         let [m, n, depth] = ["m", "n", "k"].map(|name| side(k, name));
         let a = k.tensor_map("a", boxes(DType::Bf16, 64, c.bm));
         let b = k.tensor_map("b", boxes(DType::Bf16, 64, c.bn));
@@ -82,9 +82,9 @@ impl Gemm for PingPong {
         let Config { bm, bn, stages } = self.config;
         json!({ "tile": [bm, bn], "stages": stages, "ctas": self.ctas })
     }
-    fn step(&self) -> Result<Step, BuildErrors> {
+    fn step(&self, target: &Target) -> Result<Step, BuildErrors> {
         let [m, n, k] = self.shape;
-        let step = Step::new(ping_pong(self.config)?, [self.ctas, 1, 1])
+        let step = Step::new(ping_pong(self.config, target)?, [self.ctas, 1, 1])
             .tensor("a", TensorArg::dense(Buffer::Input(0), &[k, m]))
             .tensor("b", TensorArg::dense(Buffer::Input(1), &[k, n]))
             .tensor("c", TensorArg::dense(Buffer::Output(0), &[n, m]));

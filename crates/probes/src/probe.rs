@@ -23,7 +23,7 @@ pub(crate) trait Probe: Send + Sync {
         json!({})
     }
     /// The kernel, its grid and its arguments.
-    fn step(&self) -> Result<Step, BuildErrors>;
+    fn step(&self, target: &Target) -> Result<Step, BuildErrors>;
     /// Bytes of workspace.
     fn workspace(&self) -> u64 {
         0
@@ -49,7 +49,7 @@ pub(crate) trait Gemm: Send + Sync {
     /// The config, for messages.
     fn config(&self) -> Json;
     /// The kernel, its grid, and its arguments other than `m`, `n` and `k`.
-    fn step(&self) -> Result<Step, BuildErrors>;
+    fn step(&self, target: &Target) -> Result<Step, BuildErrors>;
     /// Bytes of workspace.
     fn workspace(&self) -> u64 {
         0
@@ -64,9 +64,9 @@ impl<G: Gemm> Probe for G {
     fn config(&self) -> Json {
         Gemm::config(self)
     }
-    fn step(&self) -> Result<Step, BuildErrors> {
+    fn step(&self, target: &Target) -> Result<Step, BuildErrors> {
         let [m, n, k] = self.shape();
-        let step = Gemm::step(self)?;
+        let step = Gemm::step(self, target)?;
         Ok(step.scalar("m", m).scalar("n", n).scalar("k", k))
     }
     fn workspace(&self) -> u64 {
@@ -110,8 +110,8 @@ impl<P: Probe> AnyWork for Work<P> {
     fn config(&self) -> Json {
         self.0.config()
     }
-    fn plan(&self, _: &Target) -> Result<Plan, FamilyError> {
-        Plan::new(vec![self.0.step()?], self.0.workspace())
+    fn plan(&self, target: &Target) -> Result<Plan, FamilyError> {
+        Plan::new(vec![self.0.step(target)?], self.0.workspace())
     }
     fn cost(&self) -> Cost {
         let specs = [self.0.inputs(), self.0.outputs()].concat();

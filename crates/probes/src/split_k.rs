@@ -6,7 +6,7 @@ use crate::probe::{Gemm, boxes, side};
 use half::bf16;
 use serde_json::{Value as Json, json};
 use warpline_ir::build::*;
-use warpline_ir::{Axis, BuildErrors, DType, Kernel};
+use warpline_ir::{Axis, BuildErrors, DType, Kernel, Target};
 use warpline_kernels::{Buffer, Step, TensorArg};
 
 const BM: u32 = 64;
@@ -17,8 +17,8 @@ const SPLIT: u32 = 2;
 const ROWS: u32 = 2;
 
 /// `C[M, N] = A[M, K] · B[N, K]ᵀ`, bf16 in and f32 out.
-fn split_k(stages: u32) -> Result<Kernel, BuildErrors> {
-    Kernel::build("split_k", |k| {
+fn split_k(stages: u32, target: &Target) -> Result<Kernel, BuildErrors> {
+    Kernel::build("split_k", target, |k| {
         k.cluster(SPLIT, ROWS, 1);
         let [m, n, depth] = ["m", "n", "k"].map(|name| side(k, name));
         let a = k.tensor_map("a", boxes(DType::Bf16, 64, BM));
@@ -97,10 +97,10 @@ impl Gemm for SplitK {
     fn config(&self) -> Json {
         json!({ "stages": self.stages, "clusters": self.clusters })
     }
-    fn step(&self) -> Result<Step, BuildErrors> {
+    fn step(&self, target: &Target) -> Result<Step, BuildErrors> {
         let [m, n, k] = self.shape;
         let grid = [SPLIT * self.clusters, ROWS, 1];
-        let step = Step::new(split_k(self.stages)?, grid)
+        let step = Step::new(split_k(self.stages, target)?, grid)
             .tensor("a", TensorArg::dense(Buffer::Input(0), &[k, m]))
             .tensor("b", TensorArg::dense(Buffer::Input(1), &[k, n]))
             .tensor("c", TensorArg::dense(Buffer::Output(0), &[n, m]));

@@ -5,15 +5,15 @@ use crate::probe::{Gemm, boxes, side};
 use half::bf16;
 use serde_json::{Value as Json, json};
 use warpline_ir::build::*;
-use warpline_ir::{BuildErrors, DType, Kernel};
+use warpline_ir::{BuildErrors, DType, Kernel, Target};
 use warpline_kernels::{Buffer, Step, TensorArg};
 
 const BM: u32 = 64;
 const BN: u32 = 128;
 
 /// `C[M, N] = A[M, K] · B[N, K]ᵀ` in bf16.
-fn stream_k(stages: u32) -> Result<Kernel, BuildErrors> {
-    Kernel::build("stream_k", |k| {
+fn stream_k(stages: u32, target: &Target) -> Result<Kernel, BuildErrors> {
+    Kernel::build("stream_k", target, |k| {
         let [m, n, depth] = ["m", "n", "k"].map(|name| side(k, name));
         let a = k.tensor_map("a", boxes(DType::Bf16, 64, BM));
         let b = k.tensor_map("b", boxes(DType::Bf16, 64, BN));
@@ -77,10 +77,10 @@ impl Gemm for StreamK {
     fn config(&self) -> Json {
         json!({ "stages": self.stages, "ctas": self.ctas })
     }
-    fn step(&self) -> Result<Step, BuildErrors> {
+    fn step(&self, target: &Target) -> Result<Step, BuildErrors> {
         let [m, n, k] = self.shape;
         let sums = u64::from(self.ctas * BM * BN * 4);
-        let step = Step::new(stream_k(self.stages)?, [self.ctas, 1, 1])
+        let step = Step::new(stream_k(self.stages, target)?, [self.ctas, 1, 1])
             .tensor("a", TensorArg::dense(Buffer::Input(0), &[k, m]))
             .tensor("b", TensorArg::dense(Buffer::Input(1), &[k, n]))
             .tensor("c", TensorArg::dense(Buffer::Output(0), &[n, m]))

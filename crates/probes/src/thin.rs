@@ -4,7 +4,7 @@ use crate::probe::{Gemm, side};
 use half::bf16;
 use serde_json::{Value as Json, json};
 use warpline_ir::build::*;
-use warpline_ir::{BuildErrors, DType, Kernel};
+use warpline_ir::{BuildErrors, DType, Kernel, Target};
 use warpline_kernels::{Buffer, Step};
 
 const ROWS: u32 = 16;
@@ -13,8 +13,8 @@ const COLS: u32 = 128;
 const DEPTH: u32 = 64;
 
 /// `C[M, N] = A[M, K] · B[N, K]ᵀ` for M up to 16, bf16 in and f32 out; K a multiple of 8.
-fn thin(stages: u32) -> Result<Kernel, BuildErrors> {
-    Kernel::build("thin", |k| {
+fn thin(stages: u32, target: &Target) -> Result<Kernel, BuildErrors> {
+    Kernel::build("thin", target, |k| {
         let [m, n, depth] = ["m", "n", "k"].map(|name| side(k, name));
         let [a, b] = ["a", "b"].map(|name| k.pointer::<bf16>(name));
         let c = k.pointer::<f32>("c");
@@ -78,9 +78,9 @@ impl Gemm for Thin {
     fn config(&self) -> Json {
         json!({ "stages": self.stages })
     }
-    fn step(&self) -> Result<Step, BuildErrors> {
+    fn step(&self, target: &Target) -> Result<Step, BuildErrors> {
         let grid = [self.shape[1].div_ceil(COLS), 1, 1];
-        let step = Step::new(thin(self.stages)?, grid)
+        let step = Step::new(thin(self.stages, target)?, grid)
             .pointer("a", Buffer::Input(0))
             .pointer("b", Buffer::Input(1))
             .pointer("c", Buffer::Output(0));

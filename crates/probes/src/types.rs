@@ -5,7 +5,7 @@ use crate::probe::{Probe, boxes, dot, tensor};
 use half::{bf16, f16};
 use serde_json::{Value as Json, json};
 use warpline_ir::build::*;
-use warpline_ir::{BuildErrors, DType, E4m3, E5m2, Kernel, Tf32};
+use warpline_ir::{BuildErrors, DType, E4m3, E5m2, Kernel, Target, Tf32};
 use warpline_kernels::{Buffer, Step, TensorArg, TensorSpec};
 
 /// Where the operands of a product lie.
@@ -37,12 +37,12 @@ fn operand_box(dtype: DType, operands: Operands) -> [u32; 2] {
     }
 }
 
-fn one_tile<T>(operands: Operands) -> Result<Kernel, BuildErrors>
+fn one_tile<T>(operands: Operands, target: &Target) -> Result<Kernel, BuildErrors>
 where
     T: Multiplied<Word: Mixes<T::Word>>,
 {
     let [cols, rows] = operand_box(T::DTYPE, operands);
-    Kernel::build("one_tile", |k| {
+    Kernel::build("one_tile", target, |k| {
         let [a, b] = ["a", "b"].map(|name| k.tensor_map(name, boxes(T::DTYPE, cols, rows)));
         let c = k.pointer::<f32>("c");
         let ab = k.ring("ab", 1, |s| {
@@ -100,13 +100,13 @@ impl Probe for OneTile {
     fn extents(&self) -> Json {
         json!({ "dtype": self.dtype.name(), "operands": format!("{:?}", self.operands) })
     }
-    fn step(&self) -> Result<Step, BuildErrors> {
+    fn step(&self, target: &Target) -> Result<Step, BuildErrors> {
         let kernel = match self.dtype {
-            DType::Bf16 => one_tile::<bf16>(self.operands)?,
-            DType::F16 => one_tile::<f16>(self.operands)?,
-            DType::Tf32 => one_tile::<Tf32>(self.operands)?,
-            DType::E4m3 => one_tile::<E4m3>(self.operands)?,
-            _ => one_tile::<E5m2>(self.operands)?,
+            DType::Bf16 => one_tile::<bf16>(self.operands, target)?,
+            DType::F16 => one_tile::<f16>(self.operands, target)?,
+            DType::Tf32 => one_tile::<Tf32>(self.operands, target)?,
+            DType::E4m3 => one_tile::<E4m3>(self.operands, target)?,
+            _ => one_tile::<E5m2>(self.operands, target)?,
         };
         let extents = operand_box(self.dtype, self.operands);
         let step = Step::new(kernel, [1, 1, 1])

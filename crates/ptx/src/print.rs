@@ -70,7 +70,7 @@ impl PtxError {
 /// use warpline_check::check;
 /// use warpline_ir::{Kernel, Target, build::*};
 ///
-/// let kernel = Kernel::build("scale", |k| {
+/// let kernel = Kernel::build("scale", &Target::SM_90A, |k| {
 ///     let x = k.pointer::<f32>("x");
 ///     k.role("all").warps(4).body(|| {
 ///         let i = cta_id() * 128 + thread_id();

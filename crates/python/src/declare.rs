@@ -34,7 +34,7 @@ fn params(op: &mut Json) -> &mut [Json] {
 pub(crate) fn suites(py: Python<'_>) -> PyResult<String> {
     let mut all = Vec::new();
     for family in registry() {
-        let calls = family.calls(&Target::SM_90A);
+        let calls = family.calls(&Target::default());
         let calls = calls.map_err(|e| exception(py, &e.into()))?;
         all.extend(calls.iter().map(measured));
     }

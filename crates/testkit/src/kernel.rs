@@ -9,5 +9,5 @@ pub const TARGET: Target = Target::SM_90A;
 /// Builds a kernel; panics with its name and every build error.
 #[track_caller]
 pub fn build(name: &str, body: impl FnOnce(Builder)) -> Kernel {
-    Kernel::build(name, body).unwrap_or_else(|e| panic!("{e}"))
+    Kernel::build(name, &TARGET, body).unwrap_or_else(|e| panic!("{e}"))
 }

@@ -29,6 +29,7 @@ impl RawKernel {
         let roles = roles.collect();
         Self(Kernel {
             name: "kit".to_owned(),
+            target: TARGET,
             params: vec![],
             tiles: vec![],
             barriers: vec![],

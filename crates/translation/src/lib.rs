@@ -48,7 +48,7 @@ use warpline_ir::Kernel;
 /// use warpline_ir::{Kernel, Target, build::*};
 /// use warpline_translation::{Kind, verify};
 ///
-/// let kernel = Kernel::build("scale", |k| {
+/// let kernel = Kernel::build("scale", &Target::SM_90A, |k| {
 ///     let x = k.pointer::<f32>("x");
 ///     k.role("all").warps(4).body(|| {
 ///         let i = cta_id() * 128 + thread_id();

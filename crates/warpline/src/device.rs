@@ -136,11 +136,8 @@ impl Device {
     /// The target that kernels for it are built and checked for.
     pub fn target(&self) -> Target {
         match &self.0 {
-            Kind::Cpu => Target::SM_90A,
-            Kind::Cuda(open) => Target {
-                sms: open.context.device().sms,
-                ..Target::SM_90A
-            },
+            Kind::Cpu => Target::default(),
+            Kind::Cuda(open) => open.target,
         }
     }
 
@@ -180,7 +177,7 @@ pub fn devices() -> Vec<DeviceInfo> {
 }
 
 fn simulator() -> DeviceInfo {
-    let Target { name, sms, .. } = Target::SM_90A;
+    let Target { name, sms, .. } = Target::default();
     DeviceInfo {
         name: "cpu".into(),
         description: format!("CPU simulator of {name} with {sms} SMs"),

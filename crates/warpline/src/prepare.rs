@@ -79,7 +79,7 @@ impl PreparedStep {
 
     /// The target it was checked for.
     pub(crate) fn target(&self) -> Target {
-        self.kernel.target().copied().unwrap_or(Target::SM_90A)
+        self.kernel.target().copied().unwrap_or(self.kernel.target)
     }
 
     /// The kernel as PTX for a target: printed, and read again, so that no bug
@@ -325,7 +325,7 @@ mod tests {
 
     /// A plan of one kernel that declares bounds, with a count and a buffer at an address.
     fn bounded(count: u32, offset: u64) -> Prepared {
-        let kernel = Kernel::build("fill", |k| {
+        let kernel = Kernel::build("fill", &Target::SM_90A, |k| {
             let count = k.param::<u32>("count").at_least(8).at_most(64);
             count.multiple_of(8);
             let y = k.pointer::<f32>("y").aligned_to(16).elements(count);
@@ -385,7 +385,7 @@ mod tests {
 
     /// A step that may start early, by a kernel that waits or does not.
     fn early(waits: bool) -> Result<Prepared, Error> {
-        let kernel = Kernel::build("second", |k| {
+        let kernel = Kernel::build("second", &Target::SM_90A, |k| {
             let out = k.pointer::<u32>("out");
             k.role("all").body(|| {
                 if waits {
@@ -402,11 +402,11 @@ mod tests {
     /// Two steps, of which the second may start early and reads an input at
     /// once: the first writes there or to the output.
     fn settled(first_writes: Buffer, dependent: bool) -> Result<Prepared, Error> {
-        let first = Kernel::build("first", |k| {
+        let first = Kernel::build("first", &Target::SM_90A, |k| {
             let to = k.pointer::<u32>("to");
             k.role("all").body(|| to.store(lane_id(), 1u32));
         });
-        let second = Kernel::build("second", |k| {
+        let second = Kernel::build("second", &Target::SM_90A, |k| {
             let (x, y) = (k.pointer::<u32>("x").settled(), k.pointer::<u32>("y"));
             k.role("all").body(|| {
                 let x = x.load(lane_id());

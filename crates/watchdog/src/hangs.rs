@@ -4,7 +4,7 @@
 //! more if it followed the protocol: they are for tests of the watchdog alone.
 
 use warpline_ir::build::*;
-use warpline_ir::{BuildErrors, Kernel};
+use warpline_ir::{BuildErrors, Kernel, Target};
 
 /// A kernel that hangs.
 #[derive(Clone, Debug)]
@@ -39,7 +39,7 @@ fn line(role: &str, warp: u32, cta: u32, line: u32, waits: &str) -> String {
 /// An mbarrier that misses an arrival: the loader forgets the last stage.
 fn mbarrier() -> Result<Wrong, BuildErrors> {
     let (mut at, stages) = (0, 3);
-    let kernel = Kernel::build("hang_mbarrier", |k| {
+    let kernel = Kernel::build("hang_mbarrier", &Target::default(), |k| {
         let full = k.barrier("full", stages).count(1);
         k.role("load").warps(1).body(|| {
             range(0u32, stages - 1).each(|i| elect(|| full.at(i).arrive()));
@@ -66,7 +66,7 @@ fn mbarrier() -> Result<Wrong, BuildErrors> {
 /// A named barrier that is one warp short.
 fn named_barrier() -> Result<Wrong, BuildErrors> {
     let (mut a, mut b) = (0, 0);
-    let kernel = Kernel::build("hang_named_barrier", |k| {
+    let kernel = Kernel::build("hang_named_barrier", &Target::default(), |k| {
         let (pair, never) = (k.named_barrier("pair"), k.barrier("never", 1).count(1));
         k.role("a").warps(1).body(|| {
             pair.sync(64);
@@ -94,7 +94,7 @@ fn named_barrier() -> Result<Wrong, BuildErrors> {
 /// A barrier of the cluster that one CTA never comes to.
 fn cluster_barrier() -> Result<Wrong, BuildErrors> {
     let (mut meet, mut stuck) = (0, 0);
-    let kernel = Kernel::build("hang_cluster_barrier", |k| {
+    let kernel = Kernel::build("hang_cluster_barrier", &Target::default(), |k| {
         k.cluster(2, 1, 1);
         let never = k.barrier("never", 1).count(1);
         k.role("all").warps(1).body(|| {
@@ -128,7 +128,7 @@ fn cluster_barrier() -> Result<Wrong, BuildErrors> {
 /// so that one warpgroup never gets what it asks for.
 fn registers() -> Result<Wrong, BuildErrors> {
     let mut at = 0;
-    let kernel = Kernel::build("hang_registers", |k| {
+    let kernel = Kernel::build("hang_registers", &Target::default(), |k| {
         let ready = k.barrier("ready", 1).count(8);
         let load = k.role("load").warpgroups(1).registers(32);
         load.body(|| ready.at(0u32).wait(0u32));

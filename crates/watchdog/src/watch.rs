@@ -14,7 +14,7 @@ use warpline_ir::ops::mbarrier::MbarrierInit;
 use warpline_ir::ops::memory::Fence as FenceOp;
 use warpline_ir::{
     BarId, Barrier, Block, DType, Fence, Kernel, Loc, NamedId, Operand, Param, ParamId, ParamKind,
-    RoleId, Special, Target, Type,
+    RoleId, Special, Type,
 };
 
 /// A kernel whose waits end, and what is needed to read its notes.
@@ -53,10 +53,10 @@ const MOST_SITES: usize = 1 << 16;
 /// given up, the warp notes that it is in it.
 ///
 /// ```
-/// use warpline_ir::{Kernel, build::*};
+/// use warpline_ir::{Kernel, Target, build::*};
 /// use warpline_watchdog::{Limits, watch};
 ///
-/// let kernel = Kernel::build("stuck", |k| {
+/// let kernel = Kernel::build("stuck", &Target::SM_90A, |k| {
 ///     let full = k.barrier("full", 1).count(1);
 ///     k.role("use").warps(2).body(|| full.at(0u32).wait(0u32));
 /// })?;
@@ -137,7 +137,7 @@ fn barriers(kernel: &mut Kernel, loc: Loc) -> (Option<BarId>, Vec<Turned>) {
     let turn = turnable(kernel);
     let start = kernel.shared_bytes.next_multiple_of(8);
     let end = start + 8 * (1 + turn.len() as u32);
-    if end > Target::SM_90A.shared_bytes {
+    if end > kernel.target.shared_bytes {
         return (None, Vec::new());
     }
     kernel.shared_bytes = end;

@@ -88,7 +88,7 @@ impl Family for Scale {
     fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, FamilyError> {
         let tiles = p.n / TILE;
         let ctas = tiles.clamp(1, target.sms);
-        let step = Step::new(scale(c)?, [ctas, 1, 1])
+        let step = Step::new(scale(c, target)?, [ctas, 1, 1])
             .scalar("tiles", tiles)
             .scalar("factor", p.factor)
             .pointer("x", Buffer::Input(0))

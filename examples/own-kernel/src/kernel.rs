@@ -2,7 +2,7 @@
 
 use super::family::{Config, Form};
 use warpline_ir::build::*;
-use warpline_ir::{BuildErrors, Kernel};
+use warpline_ir::{BuildErrors, Kernel, Target};
 
 /// Threads that multiply.
 const THREADS: u32 = 256;
@@ -10,8 +10,8 @@ const THREADS: u32 = 256;
 pub(crate) const TILE: u32 = 4 * THREADS;
 
 /// The kernel.
-pub(crate) fn scale(config: &Config) -> Result<Kernel, BuildErrors> {
-    Kernel::build("scale", |k| {
+pub(crate) fn scale(config: &Config, target: &Target) -> Result<Kernel, BuildErrors> {
+    Kernel::build("scale", target, |k| {
         let tiles = k.param::<u32>("tiles").at_most(u32::MAX / TILE);
         let factor = k.param::<f32>("factor");
         let [x, y] = ["x", "y"].map(|name| {

@@ -17,7 +17,7 @@ use warpline_kernels::{AnyFamily, Place};
 pub(crate) fn emit(family: &dyn AnyFamily, matches: &ArgMatches) -> Result<Answer, Failure> {
     let args = EmitArgs::from_arg_matches(matches)
         .map_err(|e| Failure::input("bad-usage", e.to_string()))?;
-    let target = Target::SM_90A;
+    let target = args.on.target;
     let work = family.work(&request(family, matches), Place::Gpu, None, &target)?;
     let prepared = prepare(work.as_ref(), &target)?;
     let assembler = args.resources.then(Assembler::find).transpose()?;

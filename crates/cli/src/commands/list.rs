@@ -8,13 +8,12 @@ use warpline_ir::Target;
 use warpline_ir::ops::{IMPLIED, TABLE};
 
 /// The families, their problems and configs.
-pub(crate) fn list(families: &[&dyn AnyFamily]) -> Answer {
-    let target = Target::SM_90A;
+pub(crate) fn list(families: &[&dyn AnyFamily], target: &Target) -> Answer {
     let mut text = String::new();
     let mut all = Vec::new();
     for family in families {
         let [cpu, gpu] = [Place::Cpu, Place::Gpu].map(|place| family.default_problem(place));
-        let candidates = family.candidates(&Request::default(), Place::Gpu, &target);
+        let candidates = family.candidates(&Request::default(), Place::Gpu, target);
         let candidates = candidates.unwrap_or_default().into_iter();
         let configs: Vec<_> = candidates.map(|work| work.config()).collect();
         let best = configs.first().map_or("none".into(), words::settings);

@@ -20,6 +20,7 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use warpline::Device;
 use warpline::bench::suite;
+use warpline_ir::Target;
 use warpline_kernels::AnyFamily;
 
 /// Runs the command that the arguments name, and says what is to be known of
@@ -46,7 +47,10 @@ fn command(
         None => run::flagship(families, args),
         Some(("devices", _)) => Ok(devices::devices()),
         Some(("list", m)) if m.get_flag("ops") => Ok(list::ops()),
-        Some(("list", _)) => Ok(list::list(families)),
+        Some(("list", m)) => {
+            let target = m.get_one::<Target>("target").copied();
+            Ok(list::list(families, &target.unwrap_or_default()))
+        }
         Some(("check", m)) => match m.subcommand() {
             None => check::unnamed(families, m),
             Some(_) => {

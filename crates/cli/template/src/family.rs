@@ -95,8 +95,8 @@ impl Family for ScaleBiasRelu {
         [3, 2, 6, 1].into_iter().filter_map(config).collect()
     }
 
-    fn plan(p: &Problem, c: &Config, _: &Target) -> Result<Plan, FamilyError> {
-        let step = Step::new(scale_bias_relu(c)?, [c.ctas, 1, 1])
+    fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, FamilyError> {
+        let step = Step::new(scale_bias_relu(c, target)?, [c.ctas, 1, 1])
             .scalar("n", p.elements() as u32)
             .scalar("cols", p.cols)
             .pointer("x", Buffer::Input(0))

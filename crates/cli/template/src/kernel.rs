@@ -7,15 +7,15 @@
 //! ```
 
 use super::family::Config;
-use warpline_ir::{BuildErrors, Kernel, build::*};
+use warpline_ir::{BuildErrors, Kernel, Target, build::*};
 
 const WARPS: u32 = 8; // that compute
 /// Elements of a tile, which begins anywhere in a row: four for each thread, four times.
 pub(crate) const TILE: u32 = WARPS * 32 * 4 * 4;
 
 /// The kernel.
-pub(crate) fn scale_bias_relu(config: &Config) -> Result<Kernel, BuildErrors> {
-    Kernel::build("scale_bias_relu", |k| {
+pub(crate) fn scale_bias_relu(config: &Config, target: &Target) -> Result<Kernel, BuildErrors> {
+    Kernel::build("scale_bias_relu", target, |k| {
         let [n, cols] = ["n", "cols"].map(|name| k.param::<u32>(name).multiple_of(4));
         let [x, scale, bias, y] =
             ["x", "scale", "bias", "y"].map(|name| k.pointer::<f32>(name).aligned_to(16));

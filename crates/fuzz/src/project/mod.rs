@@ -14,7 +14,7 @@ pub(crate) use value::ENTRIES;
 use crate::plan::{Plan, Step};
 use env::{Env, Inputs};
 use warpline_ir::build::*;
-use warpline_ir::{BuildErrors, Kernel};
+use warpline_ir::{BuildErrors, Kernel, Target};
 
 /// Words of the output for each warp.
 pub(crate) const OUT: u32 = 32;
@@ -36,7 +36,7 @@ pub(crate) struct Parts {
 
 /// Builds the kernel of a plan.
 pub fn kernel(plan: &Plan) -> Result<Kernel, BuildErrors> {
-    Kernel::build("fuzzed", |k| {
+    Kernel::build("fuzzed", &Target::default(), |k| {
         k.cluster(plan.cluster, 1, 1);
         let inputs = Inputs::declare(k, plan);
         let mut parts = Vec::new();

@@ -161,7 +161,7 @@ impl Values {
 
 /// A kernel that stores the result of an op, or one that hangs if it is `hangs`.
 fn kernel(op: Compute, values: &Values, hangs: Option<u64>) -> Kernel {
-    let built = Kernel::build("op", |k| {
+    let built = Kernel::build("op", &Target::SM_90A, |k| {
         let [(a, b), (c, d)] = values.bounds;
         let [(e, f), (g, h)] = values.signed;
         let operands = Operands {

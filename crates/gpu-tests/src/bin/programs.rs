@@ -85,7 +85,7 @@ fn written(all: &BTreeMap<String, Programs>) -> String {
 /// The programs of today: those that ship, of what is measured, and of the drawn problems
 /// among the recorded sets.
 fn today<'a>(recorded: impl Iterator<Item = &'a String>) -> Result<BTreeMap<String, Programs>> {
-    let target = Target::SM_90A;
+    let target = Target::default();
     let ships = works::shipped(&target)?.into_iter();
     let ships = ships.map(|kernel| kernel.hash[..8].to_owned()).collect();
     let mut problems: Vec<(String, Box<dyn AnyWork>)> = Vec::new();

@@ -16,7 +16,7 @@ mod threads;
 use crate::columns::Columns;
 use crate::trial::Trial;
 use warpline_ir::build::Builder;
-use warpline_ir::{Kernel, Type};
+use warpline_ir::{Kernel, Target, Type};
 use warpline_kernels::numbers::Random;
 
 /// Blocks of operands that are drawn for each form of an op.
@@ -124,7 +124,8 @@ pub fn all(amount: Amount) -> Vec<Trial> {
 /// A kernel of this crate, which is fine.
 #[track_caller]
 fn kernel(name: &str, body: impl FnOnce(Builder)) -> Kernel {
-    Kernel::build(&format!("op_{name}"), body).unwrap_or_else(|e| panic!("{name}: {e}"))
+    Kernel::build(&format!("op_{name}"), &Target::default(), body)
+        .unwrap_or_else(|e| panic!("{name}: {e}"))
 }
 
 /// Random words.

@@ -14,9 +14,9 @@ impl Builder {
     /// [`at_most`](Reg::at_most) does for one of them.
     ///
     /// ```
-    /// use warpline_ir::{Kernel, build::*};
+    /// use warpline_ir::{Kernel, Target, build::*};
     ///
-    /// let kernel = Kernel::build("tiles", |k| {
+    /// let kernel = Kernel::build("tiles", &Target::SM_90A, |k| {
     ///     let [tall, wide] = ["tall", "wide"].map(|name| k.param::<u32>(name));
     ///     k.limit(extent(tall) * wide, u64::from(u32::MAX));
     ///     k.role("all").body(|| steps(tall * wide).each(|_| {}));
@@ -39,9 +39,9 @@ impl<T: Int + Into<i128>> Reg<T> {
     /// launch with less is rejected, and the checker counts on it.
     ///
     /// ```
-    /// use warpline_ir::{Kernel, build::*};
+    /// use warpline_ir::{Kernel, Target, build::*};
     ///
-    /// let kernel = Kernel::build("rounds", |k| {
+    /// let kernel = Kernel::build("rounds", &Target::SM_90A, |k| {
     ///     let rounds = k.param::<u32>("rounds").at_least(1).at_most(1 << 20);
     ///     k.role("all").body(|| steps(rounds).each(|_| {}));
     /// })?;
@@ -73,9 +73,9 @@ impl<T: Int + Into<i128>> Reg<T> {
     /// Declares that a launch passes a multiple of `of` for this parameter.
     ///
     /// ```
-    /// use warpline_ir::{Kernel, build::*};
+    /// use warpline_ir::{Kernel, Target, build::*};
     ///
-    /// let kernel = Kernel::build("copies", |k| {
+    /// let kernel = Kernel::build("copies", &Target::SM_90A, |k| {
     ///     let bytes = k.param::<u32>("bytes").multiple_of(16);
     ///     k.role("all").body(|| steps(bytes / 16).each(|_| {}));
     /// })?;
@@ -116,9 +116,9 @@ impl<T: Element> Global<T> {
     /// shorter is rejected.
     ///
     /// ```
-    /// use warpline_ir::{Kernel, build::*};
+    /// use warpline_ir::{Kernel, Target, build::*};
     ///
-    /// let kernel = Kernel::build("fill", |k| {
+    /// let kernel = Kernel::build("fill", &Target::SM_90A, |k| {
     ///     let [rows, cols] = ["rows", "cols"].map(|name| k.param::<u32>(name));
     ///     let x = k.pointer::<f32>("x").elements(extent(rows) * cols);
     ///     k.role("all").body(|| steps(rows * cols).each(|i| x.store(i, 0.0)));

@@ -4,8 +4,8 @@
 //! for them; other threads see them after a barrier behind that wait:
 //!
 //! ```
-//! use warpline_ir::{Kernel, build::*};
-//! # Kernel::build("k", |k| {
+//! use warpline_ir::{Kernel, Target, build::*};
+//! # Kernel::build("k", &Target::SM_90A, |k| {
 //! let (x, tile) = (k.pointer::<f32>("x"), k.tile::<f32>("x", 8, 16).declare());
 //! k.role("all").body(|| {
 //!     let (row, col) = (lane_id() / 4, lane_id() % 4 * 4);

@@ -14,6 +14,7 @@ use crate::loc::Frame;
 use crate::ops::Op;
 use crate::ops::special::ReadParam;
 use crate::program::{Block, NamedBarrier, Param, ParamKind, Role, StmtKind};
+use crate::target::Target;
 use crate::tensor_map::TensorMapDecl;
 use crate::types::{Element, Scalar, Type};
 use crate::value::{NamedId, ParamId, RegId, RoleId};
@@ -23,6 +24,11 @@ use crate::value::{NamedId, ParamId, RegId, RoleId};
 pub struct Builder(());
 
 impl Builder {
+    /// Returns the target that the kernel is built for.
+    pub fn target(self) -> Target {
+        with(|s| s.target)
+    }
+
     pub(crate) fn new() -> Self {
         Self(())
     }
@@ -96,10 +102,10 @@ impl Builder {
     /// each would be as many.
     ///
     /// ```
-    /// use warpline_ir::{Kernel, build::*};
+    /// use warpline_ir::{Kernel, Target, build::*};
     ///
     /// // Four warps hand numbers to four others, one to one.
-    /// let kernel = Kernel::build("pairs", |k| {
+    /// let kernel = Kernel::build("pairs", &Target::SM_90A, |k| {
     ///     let out = k.pointer::<u32>("out");
     ///     let ring = k.ring_per_warp("numbers", 4, 2, |s| s.vector::<u32>(32)).by_threads();
     ///     k.role("make").warps(4).body(|| {
@@ -232,9 +238,9 @@ impl<T: Element> Global<T> {
     /// As [`Map::settled`], of the memory behind a pointer.
     ///
     /// ```
-    /// use warpline_ir::{Kernel, build::*};
+    /// use warpline_ir::{Kernel, Target, build::*};
     ///
-    /// let kernel = Kernel::build("early", |k| {
+    /// let kernel = Kernel::build("early", &Target::SM_90A, |k| {
     ///     let (weight, y) = (k.pointer::<f32>("weight").settled(), k.pointer::<f32>("y"));
     ///     k.role("all").body(|| {
     ///         let w = weight.load(lane_id());

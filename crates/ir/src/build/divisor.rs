@@ -12,9 +12,9 @@ use super::state::here;
 /// A launch passes [`Divisor::word`] of the number.
 ///
 /// ```
-/// use warpline_ir::{Kernel, build::*};
+/// use warpline_ir::{Kernel, Target, build::*};
 ///
-/// let kernel = Kernel::build("rows", |k| {
+/// let kernel = Kernel::build("rows", &Target::SM_90A, |k| {
 ///     let (columns, out) = (k.divisor("columns"), k.pointer::<u32>("out"));
 ///     k.role("all").body(|| out.store(thread_id(), columns.of(thread_id())));
 /// })?;
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn every_divisor_keeps_the_declared_bounds() {
-        let kernel = crate::Kernel::build("k", |k| {
+        let kernel = crate::Kernel::build("k", &crate::Target::SM_90A, |k| {
             let _ = k.divisor("by");
             k.role("all").body(|| {});
         })

@@ -13,7 +13,6 @@ use crate::ops::memory::Fence as FenceOp;
 use crate::ops::special::ReadSpecial;
 use crate::program::{Block, Kernel, Stmt, StmtKind};
 use crate::sync::Fence;
-use crate::target::Target;
 use crate::types::Type;
 use crate::value::{BarId, BarRef, Operand, RegId, RoleId};
 
@@ -60,6 +59,7 @@ pub(crate) fn finish(mut s: State) -> Result<Kernel, BuildErrors> {
     let prologue = s.blocks.swap_remove(0).stmts;
     Ok(Kernel {
         name: s.name,
+        target: s.target,
         params: s.params,
         limits: s.limits,
         tiles: s.tiles,
@@ -247,7 +247,7 @@ fn first_lane(s: &mut State, role: RoleId, what: Vec<Stmt>, loc: Loc, author: Fr
 /// A role that asked for registers takes or gives them at its start, behind the meeting.
 fn move_registers(s: &mut State) {
     let threads = s.roles.iter().map(|r| r.warps * 32).sum();
-    let entry = Target::SM_90A.entry_registers(threads);
+    let entry = s.target.entry_registers(threads);
     let meeting = s.meeting;
     for (i, r) in s.roles.iter_mut().enumerate() {
         let Some(count) = r.registers else { continue };

@@ -196,7 +196,8 @@ mod tests {
 
     /// The trace of a role of one warpgroup; blocks without a word are left out.
     fn trace(body: impl FnOnce(Builder)) -> String {
-        let kernel = Kernel::build("k", body).unwrap_or_else(|e| panic!("{e}"));
+        let kernel =
+            Kernel::build("k", &crate::Target::SM_90A, body).unwrap_or_else(|e| panic!("{e}"));
         let role = kernel.roles.iter().find(|r| r.name == "math");
         let role = &role.expect("a role of products").body;
         let mut trace = Trace {

@@ -80,8 +80,8 @@ impl<T: Int> Range<T> {
     /// Runs `body` for every count, carrying values from round to round.
     ///
     /// ```
-    /// use warpline_ir::{Kernel, build::*};
-    /// # Kernel::build("k", |k| k.role("all").warps(1).body(|| {
+    /// use warpline_ir::{Kernel, Target, build::*};
+    /// # Kernel::build("k", &Target::SM_90A, |k| k.role("all").warps(1).body(|| {
     /// let sum = steps(10u32).fold(0u32.reg(), |i, sum| sum + i);
     /// # let _ = sum; })).unwrap();
     /// ```

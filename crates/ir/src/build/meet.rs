@@ -27,9 +27,9 @@ pub(crate) struct Meeting {
 /// cluster whose CTAs touch each other's shared memory: these meet first.
 ///
 /// ```
-/// use warpline_ir::{Kernel, build::*};
+/// use warpline_ir::{Kernel, Target, build::*};
 ///
-/// let kernel = Kernel::build("early", |k| {
+/// let kernel = Kernel::build("early", &Target::SM_90A, |k| {
 ///     let (x, y) = (k.pointer::<u32>("x"), k.pointer::<u32>("y"));
 ///     let ring = k.ring("x", 2, |s| s.vector::<u32>(32));
 ///     k.role("load").body(|| {

@@ -5,9 +5,9 @@
 //! `Copy` names of what was declared.
 //!
 //! ```
-//! use warpline_ir::{Kernel, build::*};
+//! use warpline_ir::{Kernel, Target, build::*};
 //!
-//! let kernel = Kernel::build("scale", |k| {
+//! let kernel = Kernel::build("scale", &Target::SM_90A, |k| {
 //!     let (n, x) = (k.param::<u32>("n"), k.pointer::<f32>("x"));
 //!     k.role("all").warps(4).body(|| {
 //!         let i = cta_id() * 128 + thread_id();
@@ -89,13 +89,18 @@ pub use word::Word;
 
 use crate::error::BuildErrors;
 use crate::program::Kernel;
+use crate::target::Target;
 
 impl Kernel {
-    /// Builds a kernel: `body` declares what the roles share, and the roles.
+    /// Builds a kernel for a target: `body` declares what the roles share, and the roles.
     ///
     /// All errors are returned, in program order; none panics.
-    pub fn build(name: &str, body: impl FnOnce(Builder)) -> Result<Kernel, BuildErrors> {
-        let open = state::open(name);
+    pub fn build(
+        name: &str,
+        target: &Target,
+        body: impl FnOnce(Builder),
+    ) -> Result<Kernel, BuildErrors> {
+        let open = state::open(name, target);
         body(Builder::new());
         finish::finish(open.close())
     }

@@ -414,10 +414,10 @@ impl<L: RingTiles> Ring<L> {
     /// its stores to arrive. The one consumer expects the bytes of a whole slot.
     ///
     /// ```
-    /// use warpline_ir::{DType, Kernel, TensorMapDecl, build::*};
+    /// use warpline_ir::{DType, Kernel, Target, TensorMapDecl, build::*};
     ///
     /// // Two CTAs hand each other a tile of sums.
-    /// Kernel::build("halves", |k| {
+    /// Kernel::build("halves", &Target::SM_90A, |k| {
     ///     k.cluster(2, 1, 1);
     ///     let out = k.tensor_map("out", TensorMapDecl::tiled(DType::F32, [32, 64]));
     ///     let outbox = k.outbox::<f32>("both", 1, 64, 32);
@@ -446,10 +446,10 @@ impl<L: RingTiles> Ring<L> {
     /// true (R5).
     ///
     /// ```
-    /// use warpline_ir::{Kernel, build::*};
+    /// use warpline_ir::{Kernel, Target, build::*};
     ///
     /// // One warp hands numbers to another.
-    /// let kernel = Kernel::build("handed", |k| {
+    /// let kernel = Kernel::build("handed", &Target::SM_90A, |k| {
     ///     let out = k.pointer::<u32>("out");
     ///     let ring = k.ring("numbers", 2, |s| s.vector::<u32>(32)).by_threads();
     ///     k.role("make").warps(1).body(|| {

@@ -7,6 +7,7 @@ use crate::machine::{Effects, Touch};
 use crate::ops::Op;
 use crate::program::{Barrier, Block, NamedBarrier, Param, Role, Stmt, StmtKind, Tile};
 use crate::sync::Sync;
+use crate::target::Target;
 use crate::types::Type;
 use crate::value::{BarId, Operand, RegId, RegInfo, RoleId};
 use std::cell::RefCell;
@@ -44,6 +45,7 @@ pub(crate) struct Open {
 pub(crate) struct State {
     pub(crate) serial: u32,
     pub(crate) name: String,
+    pub(crate) target: Target,
     pub(crate) params: Vec<Param>,
     pub(crate) tiles: Vec<Tile>,
     pub(crate) barriers: Vec<Barrier>,
@@ -82,10 +84,11 @@ static SERIAL: AtomicU32 = AtomicU32::new(1);
 /// Keeps the builder open; drops it if the author's closure panics.
 pub(crate) struct OpenBuilder(bool);
 
-pub(crate) fn open(name: &str) -> OpenBuilder {
+pub(crate) fn open(name: &str, target: &Target) -> OpenBuilder {
     let state = State {
         serial: SERIAL.fetch_add(1, Ordering::Relaxed),
         name: name.to_owned(),
+        target: *target,
         params: Vec::new(),
         tiles: Vec::new(),
         barriers: Vec::new(),

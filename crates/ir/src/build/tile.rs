@@ -180,9 +180,9 @@ impl<T: Element> Tile<T> {
 ///
 /// ```
 /// use warpline_ir::build::*;
-/// use warpline_ir::{Kernel, Swizzle};
+/// use warpline_ir::{Kernel, Swizzle, Target};
 ///
-/// Kernel::build("spots", |k| {
+/// Kernel::build("spots", &Target::SM_90A, |k| {
 ///     let out = k.pointer::<u32>("out");
 ///     let tile = k.tile::<u32>("tile", 32, 32).stages(2).declare();
 ///     k.role("all").warps(1).body(|| {

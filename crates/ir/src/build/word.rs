@@ -1,8 +1,8 @@
 //! Words of memory that threads share: atomics, reductions, strong loads and stores.
 //!
 //! ```
-//! use warpline_ir::{Kernel, MemoryOrder, Scope, build::*, ops::atomic::AtomicOp};
-//! # Kernel::build("k", |k| {
+//! use warpline_ir::{Kernel, MemoryOrder, Scope, Target, build::*, ops::atomic::AtomicOp};
+//! # Kernel::build("k", &Target::SM_90A, |k| {
 //! let (bins, done) = (k.pointer::<u32>("bins"), k.pointer::<u32>("done"));
 //! k.role("all").body(|| {
 //!     bins.word(lane_id()).reduce(AtomicOp::Add, 1, MemoryOrder::relaxed(Scope::Gpu));

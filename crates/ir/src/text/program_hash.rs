@@ -30,11 +30,11 @@ impl Kernel {
     /// parameters and in the order of independent pure ops inside a block.
     ///
     /// ```
-    /// use warpline_ir::Kernel;
+    /// use warpline_ir::{Kernel, Target};
     /// use warpline_ir::build::*;
     /// # fn main() -> Result<(), warpline_ir::BuildErrors> {
     /// let kernel = |name: &str, param: &str, by: u32| {
-    ///     Kernel::build(name, |k| {
+    ///     Kernel::build(name, &Target::SM_90A, |k| {
     ///         let out = k.pointer::<u32>(param);
     ///         k.role("all").body(|| out.store(lane_id(), lane_id() * by));
     ///     })

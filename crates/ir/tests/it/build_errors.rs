@@ -3,12 +3,15 @@
 use half::{bf16, f16};
 use std::cell::Cell as Shared;
 use warpline_ir::build::*;
-use warpline_ir::{Axis, BuildErrors, DType, E4m3, Kernel, MapMode, Swizzle, TensorMapDecl};
+use warpline_ir::{
+    Axis, BuildErrors, DType, E4m3, Kernel, MapMode, Swizzle, Target, TensorMapDecl,
+};
 
 /// The one error of a kernel: its code, its text, its line and the other line.
 #[track_caller]
 fn refused(body: impl FnOnce(Builder)) -> (&'static str, String, u32, Option<u32>) {
-    let errors: BuildErrors = Kernel::build("k", body).expect_err("must be refused");
+    let errors: BuildErrors =
+        Kernel::build("k", &Target::SM_90A, body).expect_err("must be refused");
     assert_eq!(errors.errors.len(), 1, "one error, not: {errors}");
     let e = &errors.errors[0];
     let at = e.at.expect("an error has a line");
@@ -95,7 +98,7 @@ fn a_register_used_after_its_block() {
 #[test]
 fn a_register_of_another_kernel() {
     let mut leaked = None;
-    Kernel::build("first", |k| {
+    Kernel::build("first", &Target::SM_90A, |k| {
         k.role("all").body(|| leaked = Some(thread_id()));
     })
     .expect("a fine kernel");
@@ -142,7 +145,7 @@ fn a_ring_for_each_warp_of_roles_that_differ() {
             k.role("math").warps(2).body(|| ring.wait().release());
         }
     };
-    Kernel::build("pairs", of(2)).expect("a fine kernel");
+    Kernel::build("pairs", &Target::SM_90A, of(2)).expect("a fine kernel");
     let (code, text, ..) = refused(of(3));
     assert_eq!(code, "ring-per-warp");
     assert!(
@@ -256,7 +259,7 @@ fn declarations_that_cannot_be() {
 #[test]
 fn a_slot_is_committed_one_way() {
     let code = |body: fn(Ring<Tile<u32>>)| {
-        let e = Kernel::build("k", |k| {
+        let e = Kernel::build("k", &Target::SM_90A, |k| {
             let ring = k.ring("r", 2, |s| s.vector::<u32>(32));
             k.role("fill").body(|| body(ring));
             k.role("drain").body(|| ring.wait().release());
@@ -689,7 +692,7 @@ fn a_slot_left_in_a_fold() {
 
 #[test]
 fn all_errors_are_returned_at_once() {
-    let errors = Kernel::build("k", |k| {
+    let errors = Kernel::build("k", &Target::SM_90A, |k| {
         k.param::<u32>("n");
         k.param::<u32>("n");
         k.role("all").warps(0).body(|| {});
@@ -701,15 +704,17 @@ fn all_errors_are_returned_at_once() {
 
 #[test]
 fn a_kernel_without_roles() {
-    let e = Kernel::build("k", |_| {}).expect_err("nothing to run");
+    let e = Kernel::build("k", &Target::SM_90A, |_| {}).expect_err("nothing to run");
     assert_eq!(e.errors[0].code, "no-role");
 }
 
 #[test]
 fn a_panic_in_the_body_leaves_no_builder_behind() {
-    let r = std::panic::catch_unwind(|| Kernel::build("k", |_| panic!("author's bug")));
+    let r = std::panic::catch_unwind(|| {
+        Kernel::build("k", &Target::SM_90A, |_| panic!("author's bug"))
+    });
     assert!(r.is_err());
-    Kernel::build("next", |k| k.role("all").body(|| {})).expect("a fresh builder");
+    Kernel::build("next", &Target::SM_90A, |k| k.role("all").body(|| {})).expect("a fresh builder");
 }
 
 #[test]
@@ -766,7 +771,7 @@ fn bounds_that_no_value_keeps() {
         assert_eq!((code, text.as_str()), ("parameter-bounds", rule));
     }
     // The same declarations with one value left.
-    Kernel::build("k", |k| {
+    Kernel::build("k", &Target::SM_90A, |k| {
         let _ = k
             .param::<i32>("n")
             .at_least(-16)

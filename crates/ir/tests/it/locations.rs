@@ -1,7 +1,7 @@
 //! Every statement knows the author's line, through helpers, closures and function pointers.
 
 use warpline_ir::build::*;
-use warpline_ir::{Frame, Kernel, StmtKind};
+use warpline_ir::{Frame, Kernel, StmtKind, Target};
 
 /// The author's frame of every op whose name starts with `name`.
 fn frames(kernel: &Kernel, name: &str) -> Vec<Frame> {
@@ -17,7 +17,10 @@ fn frames(kernel: &Kernel, name: &str) -> Vec<Frame> {
 }
 
 fn build(body: impl FnOnce()) -> Kernel {
-    Kernel::build("k", |k| k.role("math").warpgroups(1).body(body)).expect("a fine kernel")
+    Kernel::build("k", &Target::SM_90A, |k| {
+        k.role("math").warpgroups(1).body(body)
+    })
+    .expect("a fine kernel")
 }
 
 #[test]
@@ -107,7 +110,7 @@ fn an_authors_helper_is_shown_with_what_encloses_it() {
 #[test]
 fn ring_ops_are_at_the_authors_lines() {
     let (mut acquire, mut wait) = (0, 0);
-    let k = Kernel::build("k", |k| {
+    let k = Kernel::build("k", &Target::SM_90A, |k| {
         let ring = k.ring("tiles", 2, |s| s.vector::<f32>(32));
         k.role("load").body(|| {
             elect(|| {

@@ -1,7 +1,7 @@
 //! What the program hash leaves out, and what it does not.
 
-use warpline_ir::Kernel;
 use warpline_ir::build::*;
+use warpline_ir::{Kernel, Target};
 
 /// How a kernel is written; the default is the kernel that all others are compared with.
 #[derive(Clone, Copy)]
@@ -29,7 +29,7 @@ const PLAIN: Written = Written {
 
 fn hash(w: Written) -> String {
     let [name, x, y, role, tile] = w.names;
-    let kernel = Kernel::build(name, |k| {
+    let kernel = Kernel::build(name, &Target::SM_90A, |k| {
         let (x, y) = match w.swap_params {
             false => {
                 let x = k.pointer::<u32>(x);
@@ -126,7 +126,7 @@ fn what_the_program_does_is_part_of_it() {
 #[test]
 fn a_parameter_is_not_taken_for_another_of_its_type() {
     let kernel = |swapped: bool| {
-        let kernel = Kernel::build("k", |k| {
+        let kernel = Kernel::build("k", &Target::SM_90A, |k| {
             let [a, b] = ["a", "b"].map(|name| k.pointer::<u32>(name));
             k.role("all").body(|| {
                 a.store(0u32, 1u32);
@@ -143,7 +143,7 @@ fn a_parameter_is_not_taken_for_another_of_its_type() {
 #[test]
 fn variables_keep_their_order() {
     let kernel = |late: bool| {
-        let kernel = Kernel::build("k", |k| {
+        let kernel = Kernel::build("k", &Target::SM_90A, |k| {
             let out = k.pointer::<u32>("out");
             k.role("all").body(|| {
                 let v = Var::new(0u32);

@@ -96,7 +96,7 @@ impl Family for DualGemm {
     fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, FamilyError> {
         match p.product() {
             Some(product) => Gemm::plan(&product, c, target),
-            None => nvfp4::plan(p, c),
+            None => nvfp4::plan(p, c, target),
         }
     }
 

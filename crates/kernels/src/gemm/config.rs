@@ -431,7 +431,7 @@ impl Config {
             ctas: 0,
         };
         config.check_shape(&class)?;
-        config.move_registers(&class, base, choice)?;
+        config.move_registers(&class, base, choice, target)?;
         // Stages are worth their room where others load.
         let usual = base.stages.filter(|_| form != Form::DoubleBuffer);
         config.stages = match choice.stages.or(usual) {
@@ -618,13 +618,14 @@ impl Config {
         class: &Class,
         base: &Choice,
         choice: &Choice,
+        target: &Target,
     ) -> Result<(), FamilyError> {
         let asked_load = choice.load_registers.or(base.load_registers);
         let asked_math = choice.math_registers.or(base.math_registers);
         let refuse = |text: String| Err(FamilyError::Config(text));
         let sums = self.accumulators(class);
         let threads = self.warpgroups() * 128;
-        let entry = Target::SM_90A.entry_registers(threads);
+        let entry = target.entry_registers(threads);
         let moves = self.form != Form::DoubleBuffer && threads >= 384;
         if moves {
             let idle = self.warpgroups() - self.consumers;
@@ -640,20 +641,23 @@ impl Config {
                 _ => 24,
             });
             let math = asked_math.unwrap_or(give(load).min(240));
-            roles::check_registers(&[
-                Budget {
-                    role: "loading",
-                    warpgroups: idle,
-                    registers: load,
-                    option: "--load-registers",
-                },
-                Budget {
-                    role: "computing",
-                    warpgroups: self.consumers,
-                    registers: math,
-                    option: "--math-registers",
-                },
-            ])?;
+            roles::check_registers(
+                &[
+                    Budget {
+                        role: "loading",
+                        warpgroups: idle,
+                        registers: load,
+                        option: "--load-registers",
+                    },
+                    Budget {
+                        role: "computing",
+                        warpgroups: self.consumers,
+                        registers: math,
+                        option: "--math-registers",
+                    },
+                ],
+                target,
+            )?;
             (self.load_registers, self.math_registers) = (load, math);
         } else if asked_load.or(asked_math).is_some() {
             return refuse(format!(

@@ -19,12 +19,13 @@ pub(super) fn partials(consumer: &str) -> String {
 pub(super) fn build<A: Element, B: Element, T: Out>(
     class: &Class,
     c: &Config,
+    target: &Target,
 ) -> Result<Kernel, BuildErrors> {
     let name = match class.up {
         None => "gemm",
         Some(_) => "dual_gemm",
     };
-    Kernel::build(name, |k| match (c.form, c.split_k, c.stream_k) {
+    Kernel::build(name, target, |k| match (c.form, c.split_k, c.stream_k) {
         (Form::DoubleBuffer, ..) => double_buffer::<A, B, T>(k, class, c),
         (Form::PingPong, ..) => ping_pong::<A, B, T>(k, class, c),
         (Form::Storer, ..) => storer::<A, B, T>(k, class, c),
@@ -213,7 +214,7 @@ fn two_consumer<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &C
 fn storer<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Config) {
     let line = &Line::<T>::declare(k, class, c);
     let ab = shared(line, line.ring::<A, B>(k).shared());
-    let [width, stages] = c.outbox(class, &Target::SM_90A);
+    let [width, stages] = line.staging;
     let rings: Vec<Ring<Tile<T>>> = (0..c.consumers)
         .map(|i| k.ring(&format!("out{i}"), stages, |s| s.tile(c.rows(), width)))
         .collect();

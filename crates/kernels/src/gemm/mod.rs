@@ -194,9 +194,11 @@ impl<K: Kind> Family for Product<K> {
         let launch = |part: tail::Part| -> Result<Step, FamilyError> {
             let tail::Part { config: c, cols } = part;
             let compiled_in = Config { ctas: 0, ..c };
-            let kernel = Program::once(format!("gemm {class:?} {compiled_in:?}"), || {
-                build(&class, &c)
-            })?;
+            let kernel = Program::once(
+                format!("gemm {class:?} {compiled_in:?}"),
+                target,
+                |target| build(&class, &c, target),
+            )?;
             step(kernel, p, &c, &cols)
         };
         let parts = c.parts(p, target)?;
@@ -332,13 +334,13 @@ impl<K: Kind> Family for Product<K> {
 }
 
 /// The kernel of a class and a config.
-fn build(class: &Class, c: &Config) -> Result<Kernel, BuildErrors> {
+fn build(class: &Class, c: &Config, target: &Target) -> Result<Kernel, BuildErrors> {
     macro_rules! out {
         ($a:ty, $b:ty) => {
             match class.out {
-                Float::F32 => forms::build::<$a, $b, f32>(class, c),
-                Float::F16 => forms::build::<$a, $b, f16>(class, c),
-                Float::Bf16 => forms::build::<$a, $b, bf16>(class, c),
+                Float::F32 => forms::build::<$a, $b, f32>(class, c, target),
+                Float::F16 => forms::build::<$a, $b, f16>(class, c, target),
+                Float::Bf16 => forms::build::<$a, $b, bf16>(class, c, target),
             }
         };
     }

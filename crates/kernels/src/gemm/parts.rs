@@ -8,7 +8,7 @@ use half::{bf16, f16};
 use std::ops::Range as Rows_;
 use warpline_ir::build::*;
 use warpline_ir::ops::policy::CacheHint;
-use warpline_ir::{Bf16x2, DType, Element, F16x2, Target, TensorMapDecl};
+use warpline_ir::{Bf16x2, DType, Element, F16x2, TensorMapDecl};
 
 /// A type that C can have.
 pub(super) trait Out: Stored {
@@ -209,6 +209,8 @@ impl<T: Element> Matrix<T> {
 pub(super) struct Line<T> {
     pub(super) class: Class,
     pub(super) config: Config,
+    /// The staging tiles of one consumer: columns of a part, and stages.
+    pub(super) staging: [u32; 2],
     pub(super) m: Reg<u32>,
     pub(super) n: Reg<u32>,
     /// Steps of K.
@@ -228,7 +230,7 @@ pub(super) struct Line<T> {
 }
 
 /// The tensor maps of A, B and C, in this order.
-pub(super) fn maps(class: &Class, c: &Config) -> [TensorMapDecl; 3] {
+fn maps(class: &Class, c: &Config, width: u32) -> [TensorMapDecl; 3] {
     let (a, b) = (class.factor.dtype(), class.factor.other());
     let map = |dtype: DType, cols: u32, rows: u32| match class.batched {
         false => TensorMapDecl::tiled(dtype, [cols, rows]),
@@ -245,7 +247,6 @@ pub(super) fn maps(class: &Class, c: &Config) -> [TensorMapDecl; 3] {
     if c.form == Form::DoubleBuffer {
         parts = [c.consumers; 2];
     }
-    let [width, _] = c.outbox(class, &Target::SM_90A);
     let out = class.out.dtype();
     let rows = c.tile_n / c.blocks() / parts[1];
     [
@@ -279,7 +280,8 @@ impl<T: Out> Line<T> {
         let [m, n] = ["m", "n"].map(|name| k.param::<u32>(name).at_least(1).at_most(MOST));
         let elements_of_k = k.param::<u32>("k").at_most(MOST);
         let depth = elements_of_k.div_ceil(c.tile_k);
-        let [a, b, out] = maps(class, c);
+        let staging = c.outbox(class, &k.target());
+        let [a, b, out] = maps(class, c, staging[0]);
         let a = k.tensor_map("a", a);
         let b = match class.up {
             None => vec![k.tensor_map("b", b)],
@@ -300,6 +302,7 @@ impl<T: Out> Line<T> {
         Self {
             class: *class,
             config: *c,
+            staging,
             m,
             n,
             depth,
@@ -334,7 +337,7 @@ impl<T: Out> Line<T> {
     /// The staging tile of a consumer.
     pub(super) fn outbox(&self, k: Builder, name: &str) -> Outbox<T> {
         let c = &self.config;
-        let [width, stages] = c.outbox(&self.class, &Target::SM_90A);
+        let [width, stages] = self.staging;
         match c.swap {
             false => k.outbox(name, stages, c.rows(), width),
             true => k.outbox(name, stages, c.tile_m, c.rows()),
@@ -560,7 +563,7 @@ impl<T: Out> Line<T> {
             let one = |row: Reg<u32>| T::widen(bias.load((at.row + row).min(last)));
             return Bias::Rows(Rows::of(self.config.rows(), one));
         }
-        let [width, _] = self.config.outbox(&self.class, &Target::SM_90A);
+        let [width, _] = self.staging;
         // N is even, so that a pair lies inside or outside; what lies outside
         // of C is not stored, and any number inside serves there.
         let pair = |col: Reg<u32>| T::pair(bias, (at.col + col).min(last - 1));
@@ -677,7 +680,7 @@ impl<T: Out> Line<T> {
         bias: Bias<T>,
         mut f: impl FnMut(Totals, At, Bias<T>),
     ) {
-        let [width, _] = self.config.outbox(&self.class, &Target::SM_90A);
+        let [width, _] = self.staging;
         let parts = self.config.tile_n / width;
         let cut = |sums: &[Frag], cols: Rows_<u32>| -> Totals {
             sums.iter().map(|x| x.slice(cols.clone())).collect()

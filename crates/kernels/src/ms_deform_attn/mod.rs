@@ -151,7 +151,7 @@ impl Family for MsDeformAttn {
         all
     }
 
-    fn plan(p: &Problem, c: &Config, _: &Target) -> Result<Plan, FamilyError> {
+    fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, FamilyError> {
         let class = p.class();
         let lanes = Lanes::new(&class, c.reads, p.heads);
         let compiled_in = Config {
@@ -160,7 +160,7 @@ impl Family for MsDeformAttn {
             ..*c
         };
         let key = format!("{} {class:?} {lanes:?} {compiled_in:?}", Self::NAME);
-        let kernel = Program::once(key, || build(&class, c, lanes))?;
+        let kernel = Program::once(key, target, |target| build(&class, c, lanes, target))?;
         Plan::new(vec![step(kernel, p, c, &lanes)], 0)
     }
 
@@ -236,13 +236,13 @@ impl Family for MsDeformAttn {
 }
 
 /// The kernel of a class and a config.
-fn build(class: &Class, c: &Config, lanes: Lanes) -> Result<Kernel, BuildErrors> {
+fn build(class: &Class, c: &Config, lanes: Lanes, target: &Target) -> Result<Kernel, BuildErrors> {
     macro_rules! of {
         ($e:ty) => {
             match class.point {
-                Float::F32 => kernel::<$e, f32>(class, c, lanes),
-                Float::F16 => kernel::<$e, f16>(class, c, lanes),
-                Float::Bf16 => kernel::<$e, bf16>(class, c, lanes),
+                Float::F32 => kernel::<$e, f32>(class, c, lanes, target),
+                Float::F16 => kernel::<$e, f16>(class, c, lanes, target),
+                Float::Bf16 => kernel::<$e, bf16>(class, c, lanes, target),
             }
         };
     }
@@ -258,8 +258,9 @@ fn kernel<E: Texel, N: Number>(
     class: &Class,
     c: &Config,
     lanes: Lanes,
+    target: &Target,
 ) -> Result<Kernel, BuildErrors> {
-    Kernel::build("ms_deform_attn", |k| {
+    Kernel::build("ms_deform_attn", target, |k| {
         let line = Line::<E, N>::declare(k, class, c, lanes);
         match c.form {
             Form::Plain => plain::roles(k, &line),

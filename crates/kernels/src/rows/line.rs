@@ -7,7 +7,7 @@ use super::op::{Given, Held, Lanes, RowOp};
 use super::raw::Raw;
 use super::seat::{Io, Part, Seat, Unit};
 use warpline_ir::build::*;
-use warpline_ir::{BuildErrors, Kernel};
+use warpline_ir::{BuildErrors, Kernel, Target};
 
 /// What a form is written with.
 struct Line<'a, K, E: Cell> {
@@ -279,9 +279,10 @@ impl<K: RowOp, E: Cell> Line<'_, K, E> {
 pub(super) fn build<K: RowOp, E: Cell>(
     c: &Config,
     options: &K::Options,
+    target: &Target,
 ) -> Result<Kernel, BuildErrors> {
     let name = K::NAME.replace('-', "_");
-    Kernel::build(&name, |k| {
+    Kernel::build(&name, target, |k| {
         if c.cluster > 1 {
             k.cluster(c.cluster, 1, 1);
         }

@@ -102,7 +102,7 @@ impl<K: RowOp> Family for Rows<K> {
         Self::config(p, &choice, target)
     }
 
-    fn plan(p: &Self::Problem, c: &Config, _: &Target) -> Result<Plan, FamilyError> {
+    fn plan(p: &Self::Problem, c: &Config, target: &Target) -> Result<Plan, FamilyError> {
         let shape = p.shape()?;
         let compiled_in = Config { ctas: 0, ..*c };
         let vectors = K::vectors(&p.options);
@@ -111,10 +111,10 @@ impl<K: RowOp> Family for Rows<K> {
             K::NAME,
             p.matrix.dtype
         );
-        let kernel = Program::once(key, || match p.matrix.dtype {
-            Float::F32 => line::build::<K, f32>(c, &p.options),
-            Float::F16 => line::build::<K, f16>(c, &p.options),
-            Float::Bf16 => line::build::<K, bf16>(c, &p.options),
+        let kernel = Program::once(key, target, |target| match p.matrix.dtype {
+            Float::F32 => line::build::<K, f32>(c, &p.options, target),
+            Float::F16 => line::build::<K, f16>(c, &p.options, target),
+            Float::Bf16 => line::build::<K, bf16>(c, &p.options, target),
         })?;
         // Sides and strides are less than 2³², as `shape` has checked.
         let mut step = Step::new(kernel, [c.ctas, 1, 1])

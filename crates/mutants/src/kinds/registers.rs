@@ -2,8 +2,8 @@
 
 use crate::case::{Case, Spot};
 use crate::edit::Edit;
+use warpline_ir::Op;
 use warpline_ir::ops::control::SetMaxRegs;
-use warpline_ir::{Op, Target};
 
 /// A decrease left out.
 pub(super) fn keep(c: &Case<'_>) -> Vec<Edit> {
@@ -19,7 +19,7 @@ pub(super) fn greedy(c: &Case<'_>) -> Vec<Edit> {
             _ => None,
         })
         .collect();
-    let entry = Target::SM_90A.entry_registers(c.kernel.threads());
+    let entry = c.kernel.target.entry_registers(c.kernel.threads());
     let held = |role: usize| {
         let mine = requests
             .iter()

@@ -62,7 +62,7 @@ impl Config {
     fn deepest(self) -> Self {
         let outboxes = 2 * 2 * ROWS * self.parcel() * 2;
         let stage = (ROWS + self.width) * DEPTH * 2;
-        let room = Target::SM_90A.shared_bytes - BARRIERS - outboxes;
+        let room = Target::default().shared_bytes - BARRIERS - outboxes;
         Self {
             stages: room / stage,
             ..self
@@ -197,9 +197,9 @@ impl Gemm for Climb {
         let step = self.rung.name.trim_start_matches("ladder, ");
         json!({ "step": step, "tile": [ROWS, width], "stages": stages, "ctas": ctas })
     }
-    fn step(&self) -> Result<Step, BuildErrors> {
+    fn step(&self, target: &Target) -> Result<Step, BuildErrors> {
         let ([m, n, k], config) = (self.shape, self.config);
-        let kernel = Kernel::build("ladder", |k| (self.rung.program)(k, config))?;
+        let kernel = Kernel::build("ladder", target, |k| (self.rung.program)(k, config))?;
         let tensors = [
             ("a", Buffer::Input(0), [k, m]),
             ("b", Buffer::Input(1), [k, n]),
@@ -249,7 +249,7 @@ impl Rung {
 
     /// This step at a large cube.
     fn large(self, side: u32) -> Climb {
-        self.at([side; 3], Target::SM_90A.sms, Size::Full)
+        self.at([side; 3], Target::default().sms, Size::Full)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use half::bf16;
 use warpline_check::Checked;
+use warpline_ir::Target;
 use warpline_ir::build::*;
 use warpline_ir::*;
 use warpline_ptx::ptxas::Assembled;
@@ -280,7 +281,7 @@ fn ptxas_enters_with_the_registers_we_count_on() {
         (5, 1),
         (7, 0),
     ] {
-        let ptx = Kernel::build("enter", |k| {
+        let ptx = Kernel::build("enter", &Target::SM_90A, |k| {
             k.role("less").warpgroups(1).registers(24).body(|| {});
             k.role("more")
                 .warpgroups(warpgroups - 1)

@@ -9,12 +9,15 @@ use crate::tune::{Memory, Store};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use warpline_cuda::{Context, CudaError, Driver, JitOptions};
+use warpline_ir::Target;
 
 /// A GPU in this process, with the kernels that were brought onto it. All who
 /// open it share it; the last one takes the kernels along.
 #[derive(Debug)]
 pub(crate) struct Gpu {
     pub(crate) context: Context,
+    /// What kernels for it are built and checked for.
+    pub(crate) target: Target,
     pub(super) disk: Disk,
     kernels: Mutex<HashMap<Key, Arc<Slot>>>,
     /// What calls of ops came to.
@@ -47,8 +50,17 @@ impl Gpu {
         if let Some(gpu) = known.and_then(|(_, gpu)| gpu.upgrade()) {
             return Ok(gpu);
         }
+        let context = Driver::load()?.device(ordinal)?.context()?;
+        let info = context.device();
+        let capability = info.compute_capability;
+        // A context is only made for a capability that a target has.
+        let target = Target::with_capability((capability.major, capability.minor));
         let gpu = Arc::new(Self {
-            context: Driver::load()?.device(ordinal)?.context()?,
+            target: Target {
+                sms: info.sms,
+                ..target.unwrap_or_default()
+            },
+            context,
             disk: Disk::from_env(),
             kernels: Mutex::default(),
             plans: Plans::default(),

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::prepare::Prepared;
 use warpline_cuda::{Buffer, Stream};
 use warpline_ir::build::*;
-use warpline_ir::{BuildErrors, Kernel};
+use warpline_ir::{BuildErrors, Kernel, Target};
 use warpline_kernels::{Bound, Buffer as PlanBuffer, FamilyError, Plan, Step};
 
 const WARPS: u32 = 8;
@@ -55,7 +55,7 @@ impl Flush {
 
 fn plan(chunks: u32, device: &Device) -> Result<Plan, FamilyError> {
     let grid = [device.target().sms * 2, 1, 1];
-    Plan::new(vec![step(kernel()?, grid, chunks)], 0)
+    Plan::new(vec![step(kernel(&device.target())?, grid, chunks)], 0)
 }
 
 fn step(kernel: Kernel, grid: [u32; 3], chunks: u32) -> Step {
@@ -65,8 +65,8 @@ fn step(kernel: Kernel, grid: [u32; 3], chunks: u32) -> Step {
 }
 
 /// Adds up everything, and would write only if that were not 0.
-fn kernel() -> Result<Kernel, BuildErrors> {
-    Kernel::build("flush_level_2", |k| {
+fn kernel(target: &Target) -> Result<Kernel, BuildErrors> {
+    Kernel::build("flush_level_2", target, |k| {
         let (chunks, data) = (k.param::<u32>("chunks"), k.pointer::<u32>("data"));
         k.role("all").warps(WARPS).body(|| {
             let sum = Var::new(0u32);
@@ -90,11 +90,10 @@ fn kernel() -> Result<Kernel, BuildErrors> {
 mod tests {
     use super::*;
     use warpline_cpu::{Memory, Options};
-    use warpline_ir::Target;
 
     #[test]
     fn all_of_the_scratch_is_read_and_none_is_written() {
-        let kernel = kernel().unwrap();
+        let kernel = kernel(&Target::SM_90A).unwrap();
         let chunk = (WARPS * 32 * DEPTH * 16) as usize;
         for chunks in [1, 3, 5] {
             let mut memory = Memory::new();

@@ -2,7 +2,7 @@
 
 use crate::brute::line::{Act, Line, Part, Role};
 use warpline_ir::build::*;
-use warpline_ir::{Kernel, Operand};
+use warpline_ir::{Kernel, Operand, Target};
 
 /// Words of half a slot, and its bytes.
 const HALF: u32 = 16;
@@ -10,7 +10,7 @@ const BYTES: u32 = 4 * HALF;
 
 /// Builds it. The counts of a tile are bits of parameters: any sequence can be passed.
 pub(crate) fn kernel(line: &Line) -> Kernel {
-    let built = Kernel::build(&line.name, |k| {
+    let built = Kernel::build(&line.name, &Target::SM_90A, |k| {
         if line.pair {
             k.cluster(2, 1, 1);
         }

@@ -16,8 +16,11 @@ use warpline_ir::{Kernel, Target};
 use warpline_kernels::{AnyFamily, AnyWork, FamilyError, shipped};
 
 /// Checks every family with every config.
-pub(super) fn all(families: &[&dyn AnyFamily], replay: bool) -> Result<Answer, Failure> {
-    let target = Target::SM_90A;
+pub(super) fn all(
+    families: &[&dyn AnyFamily],
+    replay: bool,
+    target: Target,
+) -> Result<Answer, Failure> {
     let bar = Bar::new();
     let programs = programs(families, &target, &bar)?;
     bar.count("checks", programs.len());

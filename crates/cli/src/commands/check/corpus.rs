@@ -15,8 +15,7 @@ use warpline_ir::Target;
 use warpline_kernels::FamilyError;
 
 /// Checks both forms of every bug.
-pub(super) fn corpus(replay: bool) -> Result<Answer, Failure> {
-    let target = Target::SM_90A;
+pub(super) fn corpus(replay: bool, target: Target) -> Result<Answer, Failure> {
     let bar = Bar::new();
     bar.count("checks", all().len());
     let verdicts = all().par_iter().map(|bug| {

@@ -17,7 +17,7 @@ use warpline_kernels::{AnyFamily, AnyWork, Place};
 pub(crate) fn family(family: &dyn AnyFamily, matches: &ArgMatches) -> Result<Answer, Failure> {
     let args = LintArgs::from_arg_matches(matches)
         .map_err(|e| Failure::input("bad-usage", e.to_string()))?;
-    let target = Target::SM_90A;
+    let target = args.on.target;
     let work = family.work(&request(family, matches), Place::Gpu, None, &target)?;
     let steps = work.plan(&target)?.steps;
     let reports: Vec<Report> = steps.iter().map(|s| examine(&s.kernel, &target)).collect();

@@ -26,15 +26,10 @@ pub(crate) fn unnamed(
 ) -> Result<Answer, Failure> {
     let args = CheckArgs::from_arg_matches(matches)
         .map_err(|e| Failure::input("bad-usage", e.to_string()))?;
-    match args {
-        CheckArgs {
-            all: true, replay, ..
-        } => all::all(families, replay),
-        CheckArgs {
-            corpus: true,
-            replay,
-            ..
-        } => corpus::corpus(replay),
+    let (replay, target) = (args.replay, args.on.target);
+    match (args.all, args.corpus) {
+        (true, _) => all::all(families, replay, target),
+        (_, true) => corpus::corpus(replay, target),
         _ => {
             let known = known(families);
             let text = format!("a family must be named, or --all or --corpus given: {known}");

@@ -3,7 +3,8 @@
 use crate::executor::harness::{expect_fault, expect_pass, timings};
 use warpline_cpu::{Options, Timing, WaitOn};
 use warpline_ir::build::*;
-use warpline_ir::{FaultKind, Kernel};
+use warpline_ir::{FaultKind, Kernel, Target};
+use warpline_testkit::kernel::TARGET;
 use warpline_testkit::launch::Setup;
 
 fn build(body: impl FnOnce(Builder)) -> Kernel {
@@ -151,7 +152,8 @@ fn chain() -> Kernel {
 fn ctas_that_wait_for_each_other_need_room_on_the_machine() {
     let run = |sms, options: Options| {
         let setup = Setup::new().input("flags", &[0u32; 200]);
-        setup.run(&chain(), 200, &Options { sms, ..options })
+        let target = Target { sms, ..TARGET };
+        setup.run(&chain(), 200, &Options { target, ..options })
     };
     for options in timings() {
         run(132, options.clone()).unwrap_or_else(|e| panic!("{options:?}: {e}"));

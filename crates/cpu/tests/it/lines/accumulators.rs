@@ -4,7 +4,7 @@
 use crate::lines::harness::{Input, fill, noise, run, seeds, timings, to_floats};
 use half::bf16;
 use warpline_ir::build::*;
-use warpline_ir::{DType, FaultKind, Kernel, MapMode, Swizzle, TensorMapDecl};
+use warpline_ir::{DType, FaultKind, Kernel, MapMode, Swizzle, Target, TensorMapDecl};
 use warpline_testkit::kernel::build;
 
 /// Whole numbers from −8 to 8: sums of products are exact in any order.
@@ -39,7 +39,7 @@ fn sums<const N: usize>(
     numbers: &[u32],
     want: impl Fn(u32) -> [f32; N],
 ) {
-    let kernel = Kernel::build("sums", |k| {
+    let kernel = Kernel::build("sums", &Target::SM_90A, |k| {
         let n = k.param::<u32>("n");
         let [a, b] = ["a", "b"].map(|name| k.pointer::<bf16>(name));
         let to = std::array::from_fn(|i| k.pointer::<f32>(&format!("to{i}")));
@@ -189,7 +189,7 @@ fn sums_are_rescaled_between_products() {
 #[test]
 fn a_rescale_in_flight_is_found() {
     let mut line = 0;
-    let kernel = Kernel::build("early", |k| {
+    let kernel = Kernel::build("early", &Target::SM_90A, |k| {
         let a = k.pointer::<bf16>("a");
         let tile = k.tile("a", 64, 16).declare();
         k.role("all").warpgroups(1).body(|| {
@@ -230,7 +230,7 @@ fn two_products(
     steps_of_k: &[u32],
     math: impl Fn(Ring<(Tile<bf16>, Tile<bf16>)>, Reg<u32>) -> [Frag; 2],
 ) {
-    let kernel = Kernel::build("two_products", |k| {
+    let kernel = Kernel::build("two_products", &Target::SM_90A, |k| {
         let n = k.param::<u32>("n");
         let [a, b] = ["a", "b"].map(|name| k.tensor_map(name, map(64)));
         let to = ["ab", "ba"].map(|name| k.pointer::<f32>(name));

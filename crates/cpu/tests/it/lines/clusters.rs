@@ -2,7 +2,7 @@
 
 use crate::lines::harness::{Input, run_grid, run_words, seeds, timings, to_words};
 use warpline_ir::build::*;
-use warpline_ir::{Axis, DType, Kernel, MapMode, Swizzle, TensorMapDecl};
+use warpline_ir::{Axis, DType, Kernel, MapMode, Swizzle, Target, TensorMapDecl};
 use warpline_testkit::kernel::build;
 
 fn row_map() -> TensorMapDecl {
@@ -16,7 +16,7 @@ fn row_map() -> TensorMapDecl {
 
 /// Each CTA copies one part of every slot to all CTAs of the cluster.
 fn multicast(size: u32, stages: u32) -> Kernel {
-    Kernel::build("multicast", |k| {
+    Kernel::build("multicast", &Target::SM_90A, |k| {
         k.cluster(size, 1, 1);
         let (n, x) = (k.param::<u32>("n"), k.tensor_map("x", row_map()));
         let out = k.pointer::<u32>("out");
@@ -93,7 +93,7 @@ fn a_multicast_ring() {
 #[test]
 fn shared_memory_of_a_peer() {
     for size in [2u32, 4] {
-        let kernel = Kernel::build("peer", |k| {
+        let kernel = Kernel::build("peer", &Target::SM_90A, |k| {
             k.cluster(size, 1, 1);
             let out = k.pointer::<u32>("out");
             let box_ = k.tile::<u32>("box", 1, 32).plain().declare();
@@ -153,7 +153,7 @@ impl Among {
 /// out what it has; beside it lies a row of the CTA's own.
 fn shared_tiles(among: Among, [x, y]: [u32; 2], stages: u32) -> Kernel {
     let (sharing, groups, _) = among.groups([x, y]);
-    Kernel::build("shared_tiles", |k| {
+    Kernel::build("shared_tiles", &Target::SM_90A, |k| {
         k.cluster(x, y, 1);
         let n = k.param::<u32>("n");
         let tiles = k.tensor_map("tiles", box_map(8 / sharing));

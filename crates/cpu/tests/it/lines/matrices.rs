@@ -4,7 +4,7 @@ use crate::lines::harness::{Input, run, run_words, seeds, timings, words};
 use half::{bf16, f16};
 use warpline_ir::build::*;
 use warpline_ir::{
-    Bf16x2, E4m3, E4m3x4, E5m2, E5m2x4, Element, F16x2, Kernel, Tf32, accumulator_at,
+    Bf16x2, E4m3, E4m3x4, E5m2, E5m2x4, Element, F16x2, Kernel, Target, Tf32, accumulator_at,
 };
 
 /// Elements of 32 bytes along K.
@@ -22,7 +22,7 @@ fn fill<T: Element>(tile: &TileRef<T>, from: Global<u32>, rows: u32) {
 
 /// `D[16, 8] = A[16, k] · B[8, k]ᵀ + 1`, k being 32 bytes; with `halves`, in two steps of half of k.
 fn product<A: Element, B: Element, WA: Mixes<WB>, WB: Fragment>(halves: bool) -> Kernel {
-    Kernel::build("product", |k| {
+    Kernel::build("product", &Target::SM_90A, |k| {
         let (a, b) = (k.pointer::<u32>("a"), k.pointer::<u32>("b"));
         let d = k.pointer::<f32>("d");
         let a_tile = k.tile::<A>("a", 16, k_of::<A>()).plain().declare();
@@ -106,7 +106,7 @@ fn a_warp_multiplies_every_type() {
 /// A matrix of 8×8 goes through registers; each path stores what it made of it.
 #[test]
 fn three_ways_to_transpose_agree() {
-    let kernel = Kernel::build("transpose", |k| {
+    let kernel = Kernel::build("transpose", &Target::SM_90A, |k| {
         let (x, y) = (k.pointer::<u32>("x"), k.pointer::<u32>("y"));
         let from = k.tile::<bf16>("from", 8, 8).plain().declare();
         let to = k.tile::<bf16>("to", 24, 8).plain().declare();
@@ -144,7 +144,7 @@ fn three_ways_to_transpose_agree() {
 
 #[test]
 fn a_product_of_part_of_a_warp_is_a_fault() {
-    let kernel = Kernel::build("part", |k| {
+    let kernel = Kernel::build("part", &Target::SM_90A, |k| {
         let d = k.pointer::<f32>("d");
         k.role("all").warps(1).body(|| {
             let lane = lane_id();

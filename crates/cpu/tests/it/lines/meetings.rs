@@ -3,7 +3,7 @@
 
 use crate::lines::harness::{Input, run_words, seeds, timings, words};
 use warpline_ir::build::*;
-use warpline_ir::{Kernel, Op, StmtKind};
+use warpline_ir::{Kernel, Op, StmtKind, Target};
 
 const STAGES: u32 = 3;
 
@@ -19,7 +19,7 @@ struct Line {
 
 /// Copies rows of 32 words through a ring.
 fn line(l: Line) -> Kernel {
-    let kernel = Kernel::build("line", |k| {
+    let kernel = Kernel::build("line", &Target::SM_90A, |k| {
         let n = k.param::<u32>("n");
         let [x, y] = ["x", "y"].map(|name| k.pointer::<u32>(name));
         let ring = k.ring("rows", STAGES, |s| s.vector::<u32>(32));

@@ -4,7 +4,7 @@
 use crate::lines::harness::{Input, fill, floats, noise, round, run_floats, timings};
 use half::{bf16, f16};
 use warpline_ir::build::*;
-use warpline_ir::{Bf16x2, E4m3, E4m3x4, E5m2, E5m2x4, Element, F16x2, Kernel, Tf32};
+use warpline_ir::{Bf16x2, E4m3, E4m3x4, E5m2, E5m2x4, Element, F16x2, Kernel, Target, Tf32};
 
 /// How a matrix of m (or n) × k lies in a tile.
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +55,7 @@ fn product<A: Element, B: Element>(
         A::DTYPE,
         B::DTYPE
     );
-    let kernel = Kernel::build("product", |b| {
+    let kernel = Kernel::build("product", &Target::SM_90A, |b| {
         let (from_a, from_b) = (b.pointer::<A>("a"), b.pointer::<B>("b"));
         let to = b.pointer::<f32>("c");
         let a_tile = b.tile::<A>("a", a_shape.0, a_shape.1).declare();
@@ -171,7 +171,7 @@ fn registers_read_from_a_tile() {
 fn of_fragment<T: Words, B: Element>([m, n, k]: [u32; 3]) {
     let order = <T::Order as KOrder>::K;
     let what = format!("{} in registers, {m} x {n} x {k}", T::DTYPE);
-    let kernel = Kernel::build("fragment", |b| {
+    let kernel = Kernel::build("fragment", &Target::SM_90A, |b| {
         let (from_a, from_b) = (b.pointer::<f32>("a"), b.pointer::<B>("b"));
         let to = b.pointer::<f32>("c");
         let tile = b.tile::<B>("b", n, k).declare();

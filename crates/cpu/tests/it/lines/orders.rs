@@ -2,12 +2,12 @@
 
 use crate::lines::harness::{Input, run_words, timings};
 use proptest::prelude::*;
-use warpline_ir::Kernel;
 use warpline_ir::build::*;
+use warpline_ir::{Kernel, Target};
 
 /// Writes the tile of every number: `m · 65536 + n`.
 fn visit(order: Order) -> Kernel {
-    Kernel::build("visit", |k| {
+    Kernel::build("visit", &Target::SM_90A, |k| {
         let (rows, cols) = (k.param::<u32>("rows"), k.param::<u32>("cols"));
         let out = k.pointer::<u32>("out");
         k.role("all").body(|| {
@@ -98,7 +98,7 @@ fn orders_are_what_they_say() {
 
 #[test]
 fn dealt_tiles_go_to_one_role_each() {
-    let kernel = Kernel::build("deal", |k| {
+    let kernel = Kernel::build("deal", &Target::SM_90A, |k| {
         let (rows, cols) = (k.param::<u32>("rows"), k.param::<u32>("cols"));
         let out = k.pointer::<u32>("out");
         let tiles = Order::Grouped(4).tiles(rows, cols);

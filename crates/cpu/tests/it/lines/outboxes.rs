@@ -4,7 +4,7 @@
 use crate::lines::harness::{Input, run, seeds, timings, to_floats};
 use half::bf16;
 use warpline_ir::build::*;
-use warpline_ir::{DType, Element, FaultKind, Kernel, MapMode, Swizzle, TensorMapDecl};
+use warpline_ir::{DType, Element, FaultKind, Kernel, MapMode, Swizzle, Target, TensorMapDecl};
 
 fn boxes<T: Element>(cols: u32, rows: u32) -> TensorMapDecl {
     let swizzle = match cols as usize * T::DTYPE.bytes() {
@@ -74,7 +74,7 @@ fn right<T: Element>(what: &str, bytes: &[u8], cols: u32) {
 fn check<T: Stored>(c: Case) {
     let ((m, n), (rows, cols)) = (c.tile, c.tensor);
     let what = format!("{} {c:?}", T::DTYPE);
-    let kernel = Kernel::build("outbox", |k| {
+    let kernel = Kernel::build("outbox", &Target::SM_90A, |k| {
         let out = k.tensor_map("out", boxes::<T>(c.box_, m));
         let outbox = k.outbox::<T>("out", c.stages, m, c.outbox);
         let tiles = Order::RowMajor.tiles(rows.div_ceil(m).reg(), cols.div_ceil(n).reg());
@@ -158,7 +158,7 @@ fn a_role_of_one_warp() {
 fn a_tile_is_sent_transposed() {
     let (m, n, stages) = (64u32, 32u32, 2u32);
     let (rows, cols) = (76u32, 136u32);
-    let kernel = Kernel::build("turned", |k| {
+    let kernel = Kernel::build("turned", &Target::SM_90A, |k| {
         let out = k.tensor_map("out", boxes::<bf16>(64, n));
         let outbox = k.outbox::<bf16>("out", stages, n, m);
         let tiles = Order::RowMajor.tiles(rows.div_ceil(n).reg(), cols.div_ceil(m).reg());
@@ -187,7 +187,7 @@ fn a_tile_is_sent_transposed() {
 fn two_outboxes_in_one_role() {
     for (first, second) in [(1, 3), (2, 1), (3, 2)] {
         let (rows, cols) = (64u32 * 5, 32u32);
-        let kernel = Kernel::build("two", |k| {
+        let kernel = Kernel::build("two", &Target::SM_90A, |k| {
             let wide = k.tensor_map("wide", boxes::<f32>(32, 64));
             let half = k.tensor_map("half", boxes::<bf16>(32, 64));
             let wides = k.outbox::<f32>("wides", first, 64, 32);
@@ -218,7 +218,7 @@ fn two_outboxes_in_one_role() {
 #[test]
 fn leaving_before_copies_have_read_is_found() {
     let kernel = |waits: bool| {
-        Kernel::build("leave", |k| {
+        Kernel::build("leave", &Target::SM_90A, |k| {
             let out = k.tensor_map("out", boxes::<f32>(32, 64));
             let tile = k.tile::<f32>("tile", 64, 32).declare();
             k.role("all").warpgroups(1).body(|| {

@@ -3,7 +3,9 @@
 use crate::lines::harness::{Input, noise, round, run, seeds, timings};
 use half::{bf16, f16};
 use warpline_ir::build::*;
-use warpline_ir::{DType, E4m3, E5m2, Element, Kernel, MapMode, Swizzle, TensorMapDecl, Tf32};
+use warpline_ir::{
+    DType, E4m3, E5m2, Element, Kernel, MapMode, Swizzle, Target, TensorMapDecl, Tf32,
+};
 
 fn map<T: Element>(cols: u32, rows: u32, swizzle: Swizzle) -> TensorMapDecl {
     TensorMapDecl {
@@ -22,7 +24,7 @@ fn bk<T: Element>() -> u32 {
 /// `C[M, N] = A[M, K] · B[N, K]ᵀ` with tiles of 64 × n × 128 bytes of K.
 fn gemm<T: Element>(bn: u32, stages: u32) -> Kernel {
     let bk = bk::<T>();
-    Kernel::build("gemm", |k| {
+    Kernel::build("gemm", &Target::SM_90A, |k| {
         let (m, n, kk) = (
             k.param::<u32>("m"),
             k.param::<u32>("n"),
@@ -158,7 +160,7 @@ fn every_type() {
 /// The epilogue through shared memory: stmatrix, proxy fence, TMA store.
 #[test]
 fn an_epilogue_through_shared_memory() {
-    let kernel = Kernel::build("epilogue", |k| {
+    let kernel = Kernel::build("epilogue", &Target::SM_90A, |k| {
         let (a, c) = (
             k.tensor_map("a", map::<bf16>(64, 64, Swizzle::B128)),
             k.tensor_map("c", map::<bf16>(64, 64, Swizzle::B128)),

@@ -6,7 +6,7 @@ use crate::lines::harness::{
 };
 use half::{bf16, f16};
 use warpline_ir::build::*;
-use warpline_ir::{E4m3, E5m2, Kernel, Tf32};
+use warpline_ir::{E4m3, E5m2, Kernel, Target, Tf32};
 
 /// A matrix of rows.
 #[derive(Clone, PartialEq, Debug)]
@@ -41,7 +41,7 @@ fn same(what: &str, got: &[f32], want: &[f32]) {
 fn on(x: &Matrix, len: usize, body: impl Fn(Frag, Global<f32>)) -> Vec<f32> {
     let n = x.cols as u32;
     let m = x.values.len() as u32 / n;
-    let kernel = Kernel::build("tile", |k| {
+    let kernel = Kernel::build("tile", &Target::SM_90A, |k| {
         let [from, to] = ["x", "y"].map(|name| k.pointer::<f32>(name));
         k.role("all").warpgroups(1).body(|| {
             body(read(Frag::zeros(m, n), from), to);
@@ -80,7 +80,7 @@ fn numbered(rows: usize, cols: usize) -> Matrix {
 #[test]
 fn a_cell_is_where_products_leave_it() {
     for (m, n) in [(64, 8), (64, 64), (128, 24), (192, 136), (64, 256)] {
-        let kernel = Kernel::build("cells", |k| {
+        let kernel = Kernel::build("cells", &Target::SM_90A, |k| {
             let [a, b] = ["a", "b"].map(|name| k.pointer::<bf16>(name));
             let [pairs, apart] = ["pairs", "apart"].map(|name| k.pointer::<f32>(name));
             let (ta, tb) = (k.tile("a", m, 16).declare(), k.tile("b", n, 16).declare());
@@ -347,7 +347,7 @@ fn tiles_and_rows_are_carried_through_loops() {
 #[test]
 fn short_sums_are_promoted() {
     let (m, n) = (64u32, 24u32);
-    let kernel = Kernel::build("promote", |k| {
+    let kernel = Kernel::build("promote", &Target::SM_90A, |k| {
         let [a, b] = ["a", "b"].map(|name| k.pointer::<f16>(name));
         let to = k.pointer::<f32>("c");
         let (ta, tb) = (k.tile("a", m, 64).declare(), k.tile("b", n, 64).declare());
@@ -395,7 +395,7 @@ fn short_sums_are_promoted() {
 #[test]
 fn a_tile_goes_through_shared_memory() {
     for (m, n) in [(64u32, 8u32), (64, 32), (128, 48)] {
-        let kernel = Kernel::build("through", |k| {
+        let kernel = Kernel::build("through", &Target::SM_90A, |k| {
             let from = k.pointer::<f32>("x");
             let [by_element, by_tile] = ["e", "t"].map(|name| k.pointer::<f32>(name));
             let tile = k.tile::<f32>("tile", m, n).declare();
@@ -423,7 +423,7 @@ fn a_tile_goes_through_shared_memory() {
 
 /// Rounds a tile to 16 bits, stores it both ways, and reads it by elements.
 fn halves<T: Half>(m: u32, n: u32, bits: impl Fn(f32) -> u16) {
-    let kernel = Kernel::build("halves", |k| {
+    let kernel = Kernel::build("halves", &Target::SM_90A, |k| {
         let from = k.pointer::<f32>("x");
         let [straight, turned] = ["straight", "turned"].map(|name| k.pointer::<T>(name));
         let s = k.tile::<T>("straight", m, n).declare();
@@ -464,7 +464,7 @@ fn a_tile_is_rounded_and_stored_both_ways() {
 
 /// Two warps multiply, each other rows of A or of B.
 fn by_warps<T: Multiplied<Word: Mixes<T::Word>>>(m: u32, n: u32, depth: u32) {
-    let kernel = Kernel::build("warps", |k| {
+    let kernel = Kernel::build("warps", &Target::SM_90A, |k| {
         let [a, b] = ["a", "b"].map(|name| k.pointer::<T>(name));
         let to = k.pointer::<f32>("c");
         let ta = k.tile::<T>("a", m + 16, depth).declare();
@@ -520,7 +520,7 @@ fn warps_multiply_for_themselves() {
 #[test]
 fn a_warp_stores_and_reduces_its_tile() {
     let (m, n) = (32u32, 48u32);
-    let kernel = Kernel::build("warp_tile", |k| {
+    let kernel = Kernel::build("warp_tile", &Target::SM_90A, |k| {
         let from = k.pointer::<f32>("x");
         let [sums, tiles] = ["sums", "tiles"].map(|name| k.pointer::<f32>(name));
         let turned = k.tile::<bf16>("turned", n, m).declare();

@@ -2,8 +2,8 @@
 //! consumers; every discipline; every timing.
 
 use crate::lines::harness::{Input, run_words, seeds, timings, words};
-use warpline_ir::Kernel;
 use warpline_ir::build::*;
+use warpline_ir::{Kernel, Target};
 
 #[derive(Clone, Copy, Debug)]
 struct Line {
@@ -21,7 +21,7 @@ fn number(t: u32, p: u32, lane: u32) -> u32 {
 
 /// Producers write numbers; each consumer writes the sum over producers to its row of `out`.
 fn line(l: Line) -> Kernel {
-    Kernel::build("line", |k| {
+    Kernel::build("line", &Target::SM_90A, |k| {
         let (n, out) = (k.param::<u32>("n"), k.pointer::<u32>("out"));
         let mut ring = k.ring("numbers", l.stages, |s| s.plain::<u32>(l.producers, 32));
         ring = if l.consumers_dealt {
@@ -155,7 +155,7 @@ fn every_discipline_and_trip_count() {
 /// A copied part and a computed part meet in one slot.
 #[test]
 fn bytes_and_arrivals_meet_in_one_barrier() {
-    let kernel = Kernel::build("joint", |k| {
+    let kernel = Kernel::build("joint", &Target::SM_90A, |k| {
         let (n, x) = (k.param::<u32>("n"), k.pointer::<u32>("x"));
         let out = k.pointer::<u32>("out");
         let ring = k
@@ -206,7 +206,7 @@ fn bytes_and_arrivals_meet_in_one_barrier() {
 fn a_ring_for_each_warp() {
     const WARPS: u32 = 3;
     for stages in [1, 2, 3] {
-        let kernel = Kernel::build("pairs", |k| {
+        let kernel = Kernel::build("pairs", &Target::SM_90A, |k| {
             let (n, x) = (k.param::<u32>("n"), k.pointer::<u32>("x"));
             let out = k.pointer::<u32>("out");
             let ring = |name, stages| k.ring_per_warp(name, WARPS, stages, |s| s.vector::<u32>(32));
@@ -264,7 +264,7 @@ fn a_ring_for_each_warp() {
 /// loader → first → second → storer, with three rings behind one another.
 #[test]
 fn a_line_of_four_roles() {
-    let kernel = Kernel::build("four", |k| {
+    let kernel = Kernel::build("four", &Target::SM_90A, |k| {
         let (n, x) = (k.param::<u32>("n"), k.pointer::<u32>("x"));
         let out = k.pointer::<u32>("out");
         let a = k.ring("a", 2, |s| s.vector::<u32>(32));
@@ -319,7 +319,7 @@ fn a_line_of_four_roles() {
 /// the parity it waits for is the one of the round before.
 #[test]
 fn dealing_without_a_turn_is_found() {
-    let kernel = Kernel::build("no_turn", |k| {
+    let kernel = Kernel::build("no_turn", &Target::SM_90A, |k| {
         let (n, out) = (k.param::<u32>("n"), k.pointer::<u32>("out"));
         let ring = k.ring("numbers", 1, |s| s.vector::<u32>(32)).dealt();
         k.role("produce").body(|| {

@@ -1,8 +1,8 @@
 //! Slots that are held while others are taken, and from one round of a loop to the next.
 
 use crate::lines::harness::{Input, run_words, seeds, timings, words};
-use warpline_ir::Kernel;
 use warpline_ir::build::*;
+use warpline_ir::{Kernel, Target};
 use warpline_testkit::kernel::build;
 
 /// A loader copies `n + more` rows of 32 words through a ring; two warps read them.
@@ -153,7 +153,7 @@ fn a_slot_is_released_after_the_next_was_taken() {
 /// the copy engine reads both.
 #[test]
 fn a_slot_is_committed_after_the_next_was_taken() {
-    let kernel = Kernel::build("fill", |k| {
+    let kernel = Kernel::build("fill", &Target::SM_90A, |k| {
         let n = k.param::<u32>("n");
         let y = k.pointer::<u32>("y");
         let ring = k.ring("rows", 2, |s| s.vector::<u32>(32));

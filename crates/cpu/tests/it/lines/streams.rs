@@ -4,13 +4,13 @@
 use crate::lines::harness::{Input, run, timings, to_words};
 use warpline_cpu::Memory;
 use warpline_ir::build::*;
-use warpline_ir::{Arg, Kernel, Launch};
+use warpline_ir::{Arg, Kernel, Launch, Target};
 use warpline_testkit::kernel::build;
 
 /// Every CTA notes what it has: how often a step is had and by whom, how often
 /// a tile is finished and by whom, and whom the finisher expects more from.
 fn notes() -> Kernel {
-    Kernel::build("notes", |k| {
+    Kernel::build("notes", &Target::SM_90A, |k| {
         let [rows, cols, count] = ["rows", "cols", "steps"].map(|name| k.param::<u32>(name));
         let [had, by, finished, finisher, other] =
             ["had", "by", "finished", "finisher", "other"].map(|name| k.pointer::<u32>(name));

@@ -4,7 +4,7 @@
 use crate::lines::harness::{Input, run, run_words, timings};
 use warpline_ir::build::*;
 use warpline_ir::{
-    Arg, DType, FaultKind, Kernel, Launch, MapMode, Swizzle, TensorMapDecl, TensorMapValue,
+    Arg, DType, FaultKind, Kernel, Launch, MapMode, Swizzle, Target, TensorMapDecl, TensorMapValue,
 };
 
 /// Written element by element, read back by the copy engine through a tensor
@@ -26,7 +26,7 @@ fn a_swizzled_tile_is_what_tma_takes_it_for() {
             swizzle,
             mode: MapMode::Tiled,
         };
-        let kernel = Kernel::build("swizzled", |k| {
+        let kernel = Kernel::build("swizzled", &Target::SM_90A, |k| {
             let out = k.tensor_map("out", decl.clone());
             let tile = k.tile::<u32>("tile", rows, cols).swizzle(swizzle).declare();
             k.role("all").body(|| {
@@ -72,7 +72,7 @@ fn a_swizzled_tile_is_what_tma_takes_it_for() {
 #[test]
 fn aliases_with_lifetimes_apart() {
     let kernel = |sync: bool| {
-        Kernel::build("alias", |k| {
+        Kernel::build("alias", &Target::SM_90A, |k| {
             let out = k.pointer::<u32>("out");
             let first = k.tile::<u32>("first", 1, 64).plain().declare();
             let second = k

@@ -1,13 +1,13 @@
 //! Turns, queues and flags.
 
 use crate::lines::harness::{Input, run, run_words, seeds, timings, to_words, words};
-use warpline_ir::Kernel;
 use warpline_ir::build::*;
+use warpline_ir::{Kernel, Target};
 
 /// Two roles append to a list in turn: the list alternates, whatever the timing.
 #[test]
 fn a_turn_orders_two_roles() {
-    let kernel = Kernel::build("turns", |k| {
+    let kernel = Kernel::build("turns", &Target::SM_90A, |k| {
         let (n, out) = (k.param::<u32>("n"), k.pointer::<u32>("out"));
         let length = k.tile::<u32>("length", 1, 4).plain().declare();
         let turn = k.turn("list", ["ping", "pong"]);
@@ -42,7 +42,7 @@ fn a_turn_orders_two_roles() {
 #[test]
 fn a_queue_hands_out_every_item_once() {
     for size in [1, 2, 4] {
-        let kernel = Kernel::build("queue", |k| {
+        let kernel = Kernel::build("queue", &Target::SM_90A, |k| {
             if size > 1 {
                 k.cluster(size, 1, 1);
             }
@@ -85,7 +85,7 @@ fn a_queue_hands_out_every_item_once() {
 /// CTA i waits for CTA i − 1 through a flag, and adds to what it left in memory.
 #[test]
 fn flags_pass_a_value_from_cta_to_cta() {
-    let kernel = Kernel::build("flags", |k| {
+    let kernel = Kernel::build("flags", &Target::SM_90A, |k| {
         let out = k.pointer::<u32>("out");
         let flags = k.flags("flags");
         k.role("all").warps(1).body(|| {
@@ -112,7 +112,7 @@ fn flags_pass_a_value_from_cta_to_cta() {
 /// A group of several copies: `wait_group.read` is over when all are read, not when one is.
 #[test]
 fn a_read_wait_covers_every_copy_of_its_group() {
-    let kernel = Kernel::build("group", |k| {
+    let kernel = Kernel::build("group", &Target::SM_90A, |k| {
         let out = k.pointer::<u32>("out");
         let tile = k.tile::<u32>("tile", 3, 32).plain().declare();
         k.role("all").body(|| {

@@ -80,7 +80,7 @@ fn most_tokens(c: &Config) -> u32 {
 }
 
 /// Rejects registers that the roles cannot have, or too few for the sums.
-fn check_registers(c: &Config) -> Result<(), FamilyError> {
+fn check_registers(c: &Config, target: &Target) -> Result<(), FamilyError> {
     let budget = |role, warpgroups, registers, option| Budget {
         role,
         warpgroups,
@@ -96,7 +96,7 @@ fn check_registers(c: &Config) -> Result<(), FamilyError> {
             "--math-registers",
         ),
     ];
-    roles::check_registers(&all)?;
+    roles::check_registers(&all, target)?;
     if c.form == Form::Dequantiser {
         let left = 512 - c.load_registers - c.consumers * c.math_registers;
         if !(64..=240).contains(&left) {
@@ -105,7 +105,7 @@ fn check_registers(c: &Config) -> Result<(), FamilyError> {
             )));
         }
         all.push(budget("dequantizing", 1, left, "--math-registers"));
-        roles::check_registers(&all)?;
+        roles::check_registers(&all, target)?;
     }
     // Beside the sums: operands in flight and the next ones, addresses, counters.
     let needed = c.tile_m / 2 + 64;
@@ -263,12 +263,12 @@ fn complete(
         (false, 2) if c.form == Form::Dequantiser => {
             c.load_registers = asked!(load_registers, 40);
             c.math_registers = asked!(math_registers, 192);
-            check_registers(&c)?;
+            check_registers(&c, target)?;
         }
         (false, 2 | 3) if c.form != Form::Warps => {
             c.load_registers = asked!(load_registers, 40);
             c.math_registers = asked!(math_registers, if consumers == 2 { 232 } else { 152 });
-            check_registers(&c)?;
+            check_registers(&c, target)?;
         }
         _ if choice.load_registers.or(choice.math_registers).is_some() => {
             return refuse(

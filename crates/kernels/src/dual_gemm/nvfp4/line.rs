@@ -18,7 +18,7 @@ use crate::gemm::problem::{Class, MOST};
 use crate::gemm::walk::{Seat, Walk};
 use crate::gemm::{Config, Form, forms};
 use warpline_ir::build::*;
-use warpline_ir::{BuildErrors, DType, Kernel, TensorMapDecl};
+use warpline_ir::{BuildErrors, DType, Kernel, Target, TensorMapDecl};
 
 /// The parameters of codes and scales: of the gate, of the other weight, and of A.
 pub(super) const CODED: [[&str; 2]; 3] = [
@@ -193,8 +193,9 @@ pub(super) fn build<T: Decoded>(
     c: &Config,
     course: Course,
     numbers: &[&str],
+    target: &Target,
 ) -> Result<Kernel, BuildErrors> {
-    Kernel::build("nvfp4_dual_gemm", |k| {
+    Kernel::build("nvfp4_dual_gemm", target, |k| {
         let line = &Line::<T>::declare(k, class, c, course, numbers);
         if c.form == Form::Warps {
             return warps::roles(k, line);

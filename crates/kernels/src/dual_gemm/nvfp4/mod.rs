@@ -55,7 +55,7 @@ use crate::tensor::TensorSpec;
 use crate::weights::Weights;
 use half::{bf16, f16};
 use line::Course;
-use warpline_ir::DType;
+use warpline_ir::{DType, Target};
 
 /// The type of numbers that tensor cores see, and of C.
 fn float(p: &Problem) -> Float {
@@ -320,22 +320,22 @@ fn step(kernel: Program, threads: u32) -> Step {
 
 /// The kernels: codes and scales as the line takes them, where they are not; A
 /// in 16 bits, where the line does not make it; the line.
-pub(super) fn plan(p: &Problem, c: &Config) -> Result<Plan, FamilyError> {
+pub(super) fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, FamilyError> {
     let mut steps = Vec::new();
     let (coded, workspace) = coded_rows(p, c)?;
     for rows in &coded {
         let [codes, scales] = rows.given;
         if let Some(to) = rows.moved[0] {
-            steps.push(move_rows(p, rows.count, codes, to)?);
+            steps.push(move_rows(p, rows.count, codes, to, target)?);
         }
         if let Some(to) = rows.moved[1] {
-            steps.push(arrange_scales(p, rows.count, scales, to)?);
+            steps.push(arrange_scales(p, rows.count, scales, to, target)?);
         }
     }
     // Codes and scales that no step of the plan writes.
     let settled = steps.is_empty();
     if c.form != Form::Warps {
-        steps.push(widen_a(p)?);
+        steps.push(widen_a(p, target)?);
     }
     let class = widened(p).class();
     let compiled_in = Config { ctas: 0, ..*c };
@@ -345,9 +345,10 @@ pub(super) fn plan(p: &Problem, c: &Config) -> Result<Plan, FamilyError> {
             "nvfp4 {class:?} {compiled_in:?} {course:?} {:?}",
             numbers(p)
         ),
-        || match float(p) {
-            Float::Bf16 => line::build::<bf16>(&class, c, course, numbers(p)),
-            _ => line::build::<f16>(&class, c, course, numbers(p)),
+        target,
+        |target| match float(p) {
+            Float::Bf16 => line::build::<bf16>(&class, c, course, numbers(p), target),
+            _ => line::build::<f16>(&class, c, course, numbers(p), target),
         },
     )?;
     let line = line_step(kernel, p, c, &coded)?;
@@ -359,8 +360,14 @@ pub(super) fn plan(p: &Problem, c: &Config) -> Result<Plan, FamilyError> {
 }
 
 /// The step that moves rows of codes to where boxes of them can be copied.
-fn move_rows(p: &Problem, rows: u32, codes: Address, to: u64) -> Result<Step, FamilyError> {
-    let kernel = Program::once("nvfp4 rows".into(), rows::apart)?;
+fn move_rows(
+    p: &Problem,
+    rows: u32,
+    codes: Address,
+    to: u64,
+    target: &Target,
+) -> Result<Step, FamilyError> {
+    let kernel = Program::once("nvfp4 rows".into(), target, rows::apart)?;
     let across = (row_bytes(p) / 8) as u32;
     let step = step(kernel, rows * across)
         .scalar("words", p.k / BLOCK as u32)
@@ -373,8 +380,14 @@ fn move_rows(p: &Problem, rows: u32, codes: Address, to: u64) -> Result<Step, Fa
 }
 
 /// The step that brings plain scales to the layout of blocks.
-fn arrange_scales(p: &Problem, rows: u32, scales: Address, to: u64) -> Result<Step, FamilyError> {
-    let kernel = Program::once("nvfp4 scales".into(), scales::arrange)?;
+fn arrange_scales(
+    p: &Problem,
+    rows: u32,
+    scales: Address,
+    to: u64,
+    target: &Target,
+) -> Result<Step, FamilyError> {
+    let kernel = Program::once("nvfp4 scales".into(), target, scales::arrange)?;
     let bytes = ScaleLayout::Block.bytes(rows as usize, p.k as usize);
     let words = (bytes / 4) as u32;
     let step = step(kernel, words)
@@ -387,7 +400,7 @@ fn arrange_scales(p: &Problem, rows: u32, scales: Address, to: u64) -> Result<St
 }
 
 /// The step that makes of A what the line takes.
-fn widen_a(p: &Problem) -> Result<Step, FamilyError> {
+fn widen_a(p: &Problem, target: &Target) -> Result<Step, FamilyError> {
     let across = (whole_k(p) / u64::from(widen::EACH)) as u32;
     let count = p.m * across;
     let place = |step: Step| {
@@ -401,13 +414,15 @@ fn widen_a(p: &Problem) -> Result<Step, FamilyError> {
         None => {
             let whole = u64::from(p.k) == whole_k(p);
             let key = format!("nvfp4 widen {:?} {whole}", p.scale_layout);
-            let kernel = Program::once(key, || widen::widen(p.scale_layout, whole))?;
+            let kernel = Program::once(key, target, |target| {
+                widen::widen(p.scale_layout, whole, target)
+            })?;
             Ok(place(step(kernel, count))
                 .pointer("codes", input(p, "a")?)
                 .pointer("scales", input(p, "a_scales")?))
         }
         Some(_) => {
-            let kernel = Program::once("nvfp4 permute".into(), widen::permute)?;
+            let kernel = Program::once("nvfp4 permute".into(), target, widen::permute)?;
             Ok(place(step(kernel, count))
                 .scalar("stride", p.a_stride.unwrap_or(p.k.into()))
                 .pointer("from", input(p, "a")?))

@@ -2,12 +2,12 @@
 
 use super::scales::{MOST_GROUPS, MOST_THREADS, THREADS};
 use warpline_ir::build::*;
-use warpline_ir::{BuildErrors, Kernel};
+use warpline_ir::{BuildErrors, Kernel, Target};
 
 /// Copies rows of an odd number of 8 bytes so that each starts on 16, with
 /// zeros behind it: 8 bytes for each thread.
-pub(super) fn apart() -> Result<Kernel, BuildErrors> {
-    Kernel::build("nvfp4_rows", |k| {
+pub(super) fn apart(target: &Target) -> Result<Kernel, BuildErrors> {
+    Kernel::build("nvfp4_rows", target, |k| {
         // Words of a row, there and here; threads.
         let [words, across, count] = ["words", "across", "count"].map(|name| k.param::<u32>(name));
         words.at_least(1).at_most(MOST_GROUPS);

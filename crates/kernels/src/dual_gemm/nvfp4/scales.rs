@@ -3,7 +3,7 @@
 use crate::gemm::problem::MOST;
 use crate::nvfp4::{BLOCK, ScaleLayout};
 use warpline_ir::build::*;
-use warpline_ir::{BuildErrors, Kernel};
+use warpline_ir::{BuildErrors, Kernel, Target};
 
 /// Threads of a CTA that works element by element.
 pub(super) const THREADS: u32 = 256;
@@ -41,8 +41,8 @@ pub(super) fn byte_of(
 
 /// Copies plain scales to the layout of blocks, four of a row for each thread;
 /// what lies outside is zero.
-pub(super) fn arrange() -> Result<Kernel, BuildErrors> {
-    Kernel::build("nvfp4_scales", |k| {
+pub(super) fn arrange(target: &Target) -> Result<Kernel, BuildErrors> {
+    Kernel::build("nvfp4_scales", target, |k| {
         let [rows, groups, words] = ["rows", "groups", "words"].map(|name| k.param::<u32>(name));
         rows.at_least(1).at_most(MOST);
         groups.at_least(1).at_most(MOST_GROUPS);

@@ -7,7 +7,7 @@ use crate::gemm::problem::MOST;
 use crate::nvfp4::ScaleLayout;
 use half::f16;
 use warpline_ir::build::*;
-use warpline_ir::{BuildErrors, Element, Extent, Kernel, Scalar};
+use warpline_ir::{BuildErrors, Element, Extent, Kernel, Scalar, Target};
 
 /// Numbers of a thread: of the 64 of K of a block the even or the odd pairs, so
 /// that two threads side by side fill whole sectors of memory.
@@ -20,8 +20,12 @@ const GROUPS: usize = 4;
 type Chunk<P> = [Reg<P>; GROUPS];
 
 /// Makes f16 of A's codes; of a `whole` number of blocks, all loads are issued at once.
-pub(super) fn widen(layout: ScaleLayout, whole: bool) -> Result<Kernel, BuildErrors> {
-    Kernel::build("nvfp4_widen", |k| {
+pub(super) fn widen(
+    layout: ScaleLayout,
+    whole: bool,
+    target: &Target,
+) -> Result<Kernel, BuildErrors> {
+    Kernel::build("nvfp4_widen", target, |k| {
         let place = Place::declare(k);
         let (codes, scales) = (k.pointer::<u32>("codes"), k.pointer::<u8>("scales"));
         let to = k.pointer::<f16>("to").elements(place.written());
@@ -63,8 +67,8 @@ pub(super) fn widen(layout: ScaleLayout, whole: bool) -> Result<Kernel, BuildErr
 }
 
 /// Puts K of an A that is of 16 bits in order.
-pub(super) fn permute() -> Result<Kernel, BuildErrors> {
-    Kernel::build("nvfp4_permute", |k| {
+pub(super) fn permute(target: &Target) -> Result<Kernel, BuildErrors> {
+    Kernel::build("nvfp4_permute", target, |k| {
         let place = Place::declare(k);
         let stride = k.param::<u64>("stride").at_least(16).multiple_of(8);
         let (from, to) = (k.pointer::<u16>("from"), k.pointer::<u16>("to"));

@@ -58,7 +58,7 @@ impl Schedule {
     }
 
     fn kernel(self) -> Result<Kernel, BuildErrors> {
-        Kernel::build("ones", |k| {
+        Kernel::build("ones", &Target::SM_90A, |k| {
             let (x, y) = (k.pointer::<f32>("x"), k.pointer::<f32>("y"));
             let bars = k.barrier("bars", 2).count(1);
             k.role("all").body(|| {
@@ -117,8 +117,8 @@ impl Family for Ones {
     fn candidates(_: &Problem, _: &Target) -> Vec<Config> {
         Vec::new()
     }
-    fn plan(_: &Problem, c: &Config, _: &Target) -> Result<Plan, FamilyError> {
-        let kernel = Program::once(format!("ones {c:?}"), || c.schedule.kernel())?;
+    fn plan(_: &Problem, c: &Config, target: &Target) -> Result<Plan, FamilyError> {
+        let kernel = Program::once(format!("ones {c:?}"), target, |_| c.schedule.kernel())?;
         let step = Step::new(kernel, [1, 1, 1])
             .pointer("x", Buffer::Input(0))
             .pointer("y", Buffer::Output(0));

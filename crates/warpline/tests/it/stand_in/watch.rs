@@ -4,8 +4,8 @@ use crate::stand_in::harness::{calls, with_driver};
 use crate::stand_in::zeros::{work, zeros};
 use std::time::Duration;
 use warpline::{Build, Device, Error, RunOptions, gpu, watch};
-use warpline_ir::Kernel;
 use warpline_ir::build::cta_sync;
+use warpline_ir::{Kernel, Target};
 
 fn options() -> RunOptions {
     let mut options = RunOptions::default();
@@ -53,7 +53,9 @@ fn a_fault_without_a_wait_given_up_is_a_fault() {
         "free=999999999 params=8:8 fail=cuEventQuery:700",
         || {
             let device = Device::cuda(0).unwrap();
-            let kernel = Kernel::build("alone", |k| k.role("all").warps(1).body(cta_sync));
+            let kernel = Kernel::build("alone", &Target::SM_90A, |k| {
+                k.role("all").warps(1).body(cta_sync)
+            });
             let fault = gpu::watch::alone(&kernel.unwrap(), [1, 1, 1], &device).unwrap_err();
             assert_eq!(fault.code(), "cuda-device-fault");
             assert!(!matches!(fault, Error::HangReport(_)));

@@ -52,7 +52,7 @@ impl Family for Zeros {
         vec![Form { moves_registers }]
     }
     fn plan(_: &Size, form: &Form, _: &Target) -> Result<Plan, FamilyError> {
-        let kernel = Kernel::build("scale", |k| {
+        let kernel = Kernel::build("scale", &Target::SM_90A, |k| {
             if form.moves_registers {
                 let role = k.role("all").warpgroups(1).registers(24);
                 role.body(|| wait_prerequisites());
