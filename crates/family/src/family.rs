@@ -1,7 +1,8 @@
 //! What a kernel family states of itself, and how the rest of the house reads it.
 //!
-//! An author implements [`Family`] on plain structs; [`AnyFamily`] and
-//! [`AnyWork`] are the same without the types, for code that iterates.
+//! An author implements [`Family`] on plain structs;
+//! [`AnyFamily`](crate::AnyFamily) and [`AnyWork`](crate::AnyWork) are the same
+//! without the types, for code that iterates.
 
 use crate::bucket::Bucket;
 use crate::error::FamilyError;
