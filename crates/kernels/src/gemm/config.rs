@@ -1,7 +1,7 @@
 //! How a product is solved: forms, tiles, and whether they fit the machine.
 
 use super::problem::{Class, Layout, Problem, Sums};
-use super::walk::MOST_TILES;
+use super::tile_scheduler::MOST_TILES;
 use crate::error::FamilyError;
 use crate::roles::{self, Budget};
 use crate::weights::Weights;

@@ -1,30 +1,37 @@
-//! `C = epilogue(A · Bᵀ)`: products of matrices, bare ([`Gemm`]) and as a layer ([`Linear`]).
+//! `C = epilogue(A · Bᵀ)`: GEMM, bare ([`Gemm`]) and as a linear layer ([`Linear`]).
+//!
+//! A kernel is a schedule × a mainloop × an epilogue × a tile scheduler. The default bf16 GEMM is
+//! `schedule/cooperative.rs` or `schedule/ping_pong.rs` with `schedule/producer.rs`,
+//! `mainloop/k_major.rs`, `epilogue/store.rs` and `tile_scheduler.rs`.
 //!
 //! | where | what |
 //! |---|---|
-//! | [`problem`] | what is asked: extents, types, layouts, strides |
-//! | [`epilogue`] | what happens to a sum before it is rounded |
-//! | [`config`] | forms, tiles, and whether they fit the machine |
-//! | `model` | the chooser: configs worth a try, and how long each may take |
-//! | `parts` | what every form is made of: copies, sums, epilogue |
+//! | [`problem`] | extents, types, layouts, strides |
+//! | [`config`] | schedules, tiles, and whether they fit the machine |
+//! | `schedule` | the roles of a kernel |
+//! | `mainloop` | the ring slot, its loads and its products |
+//! | [`epilogue`] | scale, bias, activation, gate, residual, store |
+//! | `tile_scheduler` | which tiles a CTA works on |
+//! | `context` | the pieces of one kernel |
+//! | `heuristic` | configs worth a try, and how long each may take |
 //! | `tail` | tiles of two widths: whole waves, and a narrow one behind them |
-//! | `walk` | which tiles a CTA works on |
-//! | `forms` | the program of each form |
 //! | `call` | the ops: from a call to a problem |
 //! | `reference` | float64 |
 //! | `table` | the test table |
 
 pub(crate) mod call;
 pub mod config;
+mod context;
 pub mod epilogue;
-pub(crate) mod forms;
-mod model;
-mod parts;
+mod heuristic;
+mod mainloop;
+mod offset;
 pub mod problem;
 pub(crate) mod reference;
+pub(crate) mod schedule;
 pub(crate) mod table;
 mod tail;
-pub(crate) mod walk;
+pub(crate) mod tile_scheduler;
 
 pub use config::{Choice, Cluster, Config, Form, Order};
 pub use epilogue::Activation;
@@ -38,11 +45,11 @@ use crate::op::Op;
 use crate::plan::{Address, Buffer, Plan, Step, TensorArg, ZEROED};
 use crate::program::Program;
 use crate::tensor::{HostTensor, TensorSpec};
-use crate::weights::Weights;
 use half::{bf16, f16};
 use problem::{Class, Matrix};
 use std::marker::PhantomData;
 use std::ops::Range;
+use tile_scheduler::TileScheduler;
 use warpline_ir::{BuildErrors, E4m3, E5m2, Kernel, Target};
 
 /// A product, by the name that callers know it by.
@@ -177,7 +184,7 @@ impl<K: Kind> Family for Product<K> {
     }
 
     fn config(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
-        model::choose(p, choice, target)
+        heuristic::choose(p, choice, target)
     }
 
     fn baseline(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
@@ -186,7 +193,7 @@ impl<K: Kind> Family for Product<K> {
     }
 
     fn candidates(p: &Problem, target: &Target) -> Vec<Config> {
-        model::ranked(p, target)
+        heuristic::ranked(p, target)
     }
 
     fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, FamilyError> {
@@ -261,7 +268,7 @@ impl<K: Kind> Family for Product<K> {
     }
 
     fn estimate(p: &Problem, c: &Config, target: &Target) -> Option<f64> {
-        Some(model::estimate(p, c, target))
+        Some(heuristic::estimate(p, c, target))
     }
 
     fn cost(p: &Problem) -> Cost {
@@ -338,9 +345,9 @@ fn build(class: &Class, c: &Config, target: &Target) -> Result<Kernel, BuildErro
     macro_rules! out {
         ($a:ty, $b:ty) => {
             match class.out {
-                Float::F32 => forms::build::<$a, $b, f32>(class, c, target),
-                Float::F16 => forms::build::<$a, $b, f16>(class, c, target),
-                Float::Bf16 => forms::build::<$a, $b, bf16>(class, c, target),
+                Float::F32 => schedule::build::<$a, $b, f32>(class, c, target),
+                Float::F16 => schedule::build::<$a, $b, f16>(class, c, target),
+                Float::Bf16 => schedule::build::<$a, $b, bf16>(class, c, target),
             }
         };
     }
@@ -361,71 +368,15 @@ fn workspace(class: &Class, c: &Config) -> u64 {
     }
 }
 
-/// The tensors of gate and up for some columns of C, as `tensor` makes them of
-/// the first byte and the rows of an operand.
-fn gated(
-    p: &Problem,
-    inputs: &[TensorSpec],
-    cols: &Range<u32>,
-    weights: Weights,
-    tensor: impl Fn(Address, Matrix) -> TensorArg,
-) -> Result<[TensorArg; 2], FamilyError> {
-    let gate = Matrix {
-        rows: cols.len() as u64,
-        ..p.b()
-    };
-    let up = Matrix {
-        rows: gate.rows,
-        ..p.up().unwrap_or(gate)
-    };
-    let pitch = |m: Matrix| m.stride * m.dtype.bytes() as u64;
-    let first = u64::from(cols.start);
-    let from = |name: &str, rows: u64, m: Matrix| -> Result<Address, FamilyError> {
-        // K == 0: no operand is read.
-        let offset = if p.k == 0 { 0 } else { rows * pitch(m) };
-        Ok(Buffer::named(inputs, name)?.at(offset))
-    };
-    let n = u64::from(p.n);
-    let mut both = match weights {
-        Weights::Apart => [
-            tensor(from("gate", first, gate)?, gate),
-            tensor(from("up", first, up)?, up),
-        ],
-        Weights::Concatenated => [
-            tensor(from("weights", first, gate)?, gate),
-            tensor(from("weights", n + first, gate)?, gate),
-        ],
-        Weights::Interleaved => [
-            tensor(from("weights", 2 * first, gate)?, gate),
-            tensor(from("weights", 2 * first + 8, gate)?, gate),
-        ],
-    };
-    if weights == Weights::Interleaved {
-        // Blocks of 8 rows, of gate and of up in turn.
-        for one in &mut both {
-            one.extents = vec![one.extents[0], 8, gate.rows / 8];
-            one.strides = one.strides.take().map(|s| vec![s[0], 16 * s[0]]);
-        }
-    }
-    Ok(both)
-}
-
 /// The launch of a kernel for some columns of C.
 fn step(kernel: Program, p: &Problem, c: &Config, cols: &Range<u32>) -> Result<Step, FamilyError> {
     let (class, inputs) = (p.class(), p.inputs());
-    let input = |name: &str| Buffer::named(&inputs, name);
-    // The columns of a matrix, and the bytes before them.
-    let (n, first) = (cols.len() as u32, u64::from(cols.start));
-    let before = first * class.out.dtype().bytes() as u64;
-    let of_cols = |m: Matrix| Matrix {
-        cols: n.into(),
-        ..m
-    };
+    let n = cols.len() as u32;
     let tensor = |at: Address, m: Matrix| {
         let size = m.dtype.bytes() as u64;
         // K == 0: no operand is read, so any valid address will do.
         let (at, cols) = match m.cols.min(m.rows) {
-            0 => (at_output(at.offset), 16 / size),
+            0 => (Buffer::Output(0).at(at.offset), 16 / size),
             _ => (at, m.cols),
         };
         let (rows, stride) = (m.rows.max(1), m.stride.max(cols) * size);
@@ -435,100 +386,23 @@ fn step(kernel: Program, p: &Problem, c: &Config, cols: &Range<u32>) -> Result<S
             true => TensorArg::strided(at, vec![cols, rows, m.batch], vec![stride, step]),
         }
     };
-    let [tall, wide] = c.unit();
-    let (tall, wide) = (p.m.div_ceil(tall), n.div_ceil(wide));
-    let [band, last] = c.order().divisors(tall, wide);
-    let mut step = Step::new(kernel, [c.ctas, 1, 1])
+    let step = Step::new(kernel, [c.ctas, 1, 1])
         .scalar("m", p.m)
         .scalar("n", n)
-        .scalar("k", p.k)
-        .tensor("a", tensor(input("a")?.into(), p.a()))
-        .tensor("c", tensor(Buffer::Output(0).at(before), of_cols(p.c())))
-        .scalar("tall", tall)
-        .scalar("wide", wide)
-        .divisor("band", band)
-        .divisor("last", last);
-    match p.up {
-        None => {
-            let (b, rows) = match p.layout {
-                Layout::Nk => {
-                    let rows = Matrix {
-                        rows: n.into(),
-                        ..p.b()
-                    };
-                    (rows, first * p.b().stride)
-                }
-                Layout::Kn => (of_cols(p.b()), first),
-            };
-            let offset = if p.k == 0 {
-                0
-            } else {
-                rows * b.dtype.bytes() as u64
-            };
-            step = step.tensor("b", tensor(input("b")?.at(offset), b));
-        }
-        Some(weights) => {
-            let [gate, up] = gated(p, &inputs, cols, weights, tensor)?;
-            step = step.tensor("gate", gate).tensor("up", up);
-        }
-    }
-    if class.batched {
-        step = step.scalar("batch", p.batches() as u32);
-    }
-    if c.order == Order::Dynamic {
-        step = step.pointer("queue", Buffer::Workspace);
-    }
-    if parts::by_elements(&class, c) {
-        step = elements(
-            step,
-            "elements",
-            Buffer::Output(0).at(before),
-            p.c(),
-            class.batched,
-        );
-    }
-    if let Some(scale) = p.scale {
-        step = step.scalar("scale", scale);
-    }
-    if p.scales {
-        for name in p.scale_names() {
-            step = step.pointer(name, input(name)?);
-        }
-    }
-    if p.bias {
-        step = step.pointer("bias", input("bias")?.at(before));
-    }
-    if p.residual {
-        let at = input("residual")?.at(before);
-        step = elements(step, "residual", at, p.residual(), class.batched);
-    }
+        .scalar("k", p.k);
+    let step = TileScheduler::give(step, p, c, n);
+    let step = mainloop::Mainloop::give(step, p, &inputs, cols, tensor)?;
+    let mut step = epilogue::give(step, p, c, &inputs, cols, tensor)?;
     if c.stream_k {
-        // For each consumer its sums, and its flags among the bytes that are zero.
-        let sums = c.partial_bytes(&class) / u64::from(c.consumers);
+        // For each consumer its accumulators, and its flags among the bytes that are zero.
+        let partial = c.partial_bytes(&class) / u64::from(c.consumers);
         let flags = u64::from(c.ctas) * 16;
-        for (i, consumer) in (0..c.consumers.into()).zip(forms::CONSUMERS) {
-            let name = forms::partials(consumer);
+        for (i, consumer) in (0..c.consumers.into()).zip(schedule::CONSUMERS) {
+            let name = schedule::partials(consumer);
             step = step
-                .pointer(&name, Buffer::Workspace.at(ZEROED + i * sums))
+                .pointer(&name, Buffer::Workspace.at(ZEROED + i * partial))
                 .pointer(&format!("{name}_flags"), Buffer::Workspace.at(i * flags));
         }
     }
     Ok(step)
-}
-
-/// C, so many bytes behind its start.
-fn at_output(offset: u64) -> Address {
-    Buffer::Output(0).at(offset)
-}
-
-/// Gives a matrix that a kernel addresses by elements.
-fn elements(step: Step, name: &str, at: Address, m: Matrix, batched: bool) -> Step {
-    // Strides are 32 bits wide, as the problem has checked.
-    let step = step
-        .pointer(name, at)
-        .scalar(&format!("{name}_stride"), m.stride as u32);
-    match batched {
-        true => step.scalar(&format!("{name}_step"), m.step),
-        false => step,
-    }
 }

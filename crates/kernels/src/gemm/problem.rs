@@ -1,6 +1,6 @@
 //! What is asked of a product.
 
-use super::epilogue::{Activation, Epilogue};
+use super::epilogue::{Activation, Ops, scale};
 use crate::error::FamilyError;
 use crate::float::Float;
 use crate::tensor::TensorSpec;
@@ -136,7 +136,7 @@ pub(crate) struct Class {
     pub(super) out: Float,
     pub(super) layout: Layout,
     pub(super) sums: Sums,
-    pub(super) epilogue: Epilogue,
+    pub(super) epilogue: Ops,
     pub(super) batched: bool,
     /// Where A is multiplied by two factors, how these lie: apart, also where
     /// they follow each other in one tensor, or interleaved.
@@ -276,7 +276,7 @@ impl Problem {
             out: self.out(),
             layout: self.layout,
             sums: self.sums,
-            epilogue: Epilogue {
+            epilogue: Ops {
                 scale: self.scale.is_some(),
                 scales: self.scales,
                 bias: self.bias,
@@ -471,10 +471,7 @@ impl Problem {
 
     /// What the scales in memory are called, that of A first.
     pub(super) fn scale_names(&self) -> &'static [&'static str] {
-        match self.up {
-            None => &["scale_a", "scale_b"],
-            Some(_) => &["scale_a", "scale_gate", "scale_up"],
-        }
+        scale::names(self.up.is_some())
     }
 
     /// Which input has that name.

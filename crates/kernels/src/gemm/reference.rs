@@ -1,5 +1,6 @@
 //! The float64 reference, and the tensors that it is given.
 
+use super::epilogue::{bias, gate, residual, scale};
 use super::problem::{Layout, Problem};
 use crate::numbers::{Random, half_ulp};
 use crate::tensor::{HostTensor, TensorSpec, UNTOUCHED};
@@ -53,7 +54,7 @@ pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<(f64, f64)> {
         read("a").unwrap_or_default(),
         read(p.b().name).unwrap_or_default(),
     );
-    let (bias, residual) = (read("bias"), read("residual"));
+    let (added, more) = (read("bias"), read("residual"));
     let names = p.scale_names();
     let scale = |i: usize| read(names[i]).map_or(1.0, |x| x[0]);
     let other = p.up.map(|_| (read("up"), scale(0) * scale(2)));
@@ -89,26 +90,21 @@ pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<(f64, f64)> {
             let x = &a[z * a_step + i * lda..][..k];
             for j in 0..n {
                 let (gate_row, up_row) = gated_rows(p, j);
-                let (sum, size) = dot(x, &b[gate_row * ldb..][..k]);
-                let add = bias.as_ref().map_or(0.0, |bias| bias[j]);
-                let y = scale * sum + add;
-                let e = unit(p) * scale.abs() * size + 2f64.powi(-22) * (y.abs() + add.abs());
-                let activation = p.activation;
-                let more = residual
-                    .as_ref()
-                    .map_or(0.0, |r| r[z * r_step + i * ldr + j]);
-                let (mut value, mut error) = (activation.value(y), activation.error(y, e));
+                let sum = dot(x, &b[gate_row * ldb..][..k]);
+                let add = added.as_ref().map_or(0.0, |bias| bias[j]);
+                let y = bias::reference(scale::reference(sum, scale, unit(p)), add);
+                let mut y = p.activation.reference(y);
                 if let Some((up, scale)) = &other {
                     let (up, ld) = match (up, p.up()) {
                         (Some(up), Some(m)) => (&up[..], m.stride as usize),
                         _ => (b, ldb),
                     };
-                    let (sum, size) = dot(x, &up[up_row * ld..][..k]);
-                    let other = (scale * sum, unit(p) * scale.abs() * size);
-                    (value, error) = times((value, error), other);
+                    let sum = dot(x, &up[up_row * ld..][..k]);
+                    y = gate::reference(y, scale::reference(sum, *scale, unit(p)));
                 }
-                value += more;
-                error += 2f64.powi(-23) * value.abs();
+                let add = more.as_ref();
+                let add = add.map_or(0.0, |r| r[z * r_step + i * ldr + j]);
+                let (value, error) = residual::reference(y, add);
                 all.push(bounded(out, value, error));
             }
             all.extend((n..ldc).map(|_| UNTOUCHED));
@@ -129,11 +125,6 @@ fn gated_rows(p: &Problem, j: usize) -> (usize, usize) {
             (row, row + 8)
         }
     }
-}
-
-/// The product of two values that err, and how far it may.
-pub(crate) fn times((x, e): (f64, f64), (y, f): (f64, f64)) -> (f64, f64) {
-    (x * y, e * (y.abs() + f) + x.abs() * f)
 }
 
 /// A value with the bound of its rounding.

@@ -2,8 +2,8 @@
 
 use super::decode::Decoded;
 use super::line::{BLOCK, BLOCKS, Coded, Line, PANEL, Tokens, WIDTH, depth, slot_words};
-use crate::gemm::forms;
-use crate::gemm::walk::Seat;
+use crate::gemm::schedule;
+use crate::gemm::tile_scheduler::TileCoord;
 use warpline_ir::build::*;
 use warpline_ir::ops::policy::CacheHint;
 
@@ -22,20 +22,20 @@ pub(super) fn role<T: Decoded>(k: Builder, line: &Line<'_, T>) {
         if !settled {
             wait_prerequisites();
         }
-        line.each(|seat| {
-            steps(lead).each(|i| line.load_weights(seat, i));
+        line.each(|tile| {
+            steps(lead).each(|i| line.load_weights(tile, i));
             if settled {
                 wait_prerequisites();
             }
             steps(line.rounds - lead).each(|i| {
-                line.load_tokens(seat, i);
-                line.load_weights(seat, i + lead);
+                line.load_tokens(tile, i);
+                line.load_weights(tile, i + lead);
             });
             let last = line.rounds - lead;
-            steps(lead).each(|i| line.load_tokens(seat, last + i));
+            steps(lead).each(|i| line.load_tokens(tile, last + i));
         });
     };
-    forms::helper(k, "load", line.config).body(|| elect(load));
+    schedule::helper(k, "load", line.config).body(|| elect(load));
 }
 
 impl<T: Decoded> Line<'_, T> {
@@ -47,11 +47,11 @@ impl<T: Decoded> Line<'_, T> {
 
     /// Brings a round's weights. Behind K come zeros.
     #[track_caller]
-    fn load_weights(&self, seat: Seat, round: Reg<u32>) {
+    fn load_weights(&self, tile: TileCoord, round: Reg<u32>) {
         for (i, feed) in (0..).zip(&self.feeds) {
             let slot = feed.weights.acquire();
-            self.fill_codes(&slot, 0, seat, self.number(round, i));
-            self.fill_scales(&slot, seat, self.number(round, i));
+            self.fill_codes(&slot, 0, tile, self.number(round, i));
+            self.fill_scales(&slot, tile, self.number(round, i));
             slot.commit();
         }
     }
@@ -62,26 +62,31 @@ impl<T: Decoded> Line<'_, T> {
         &self,
         slot: &Slot<Coded, Filling>,
         row: u32,
-        seat: Seat,
+        tile: TileCoord,
         number: Reg<u32>,
     ) {
         let n = self.config.tile_n;
         for (i, [codes, _]) in (0..).zip(self.weights) {
             let row = row + i * n;
             let to = slot.0.slice(row..row + n, 0..PANEL);
-            slot.load_with(codes, to, [number * PANEL, seat.n * n], None, self.forget());
+            slot.load_with(codes, to, [number * PANEL, tile.n * n], None, self.forget());
         }
     }
 
     /// Fills the first words of a slot's scales with the weights' from a place
     /// along K on.
     #[track_caller]
-    pub(super) fn fill_scales(&self, slot: &Slot<Coded, Filling>, seat: Seat, number: Reg<u32>) {
+    pub(super) fn fill_scales(
+        &self,
+        slot: &Slot<Coded, Filling>,
+        tile: TileCoord,
+        number: Reg<u32>,
+    ) {
         let n = self.config.tile_n;
         let words = slot_words(self.config, n);
         for (i, [_, scales]) in (0..).zip(self.weights) {
             let to = slot.1.slice(0..1, i * words..(i + 1) * words);
-            let at = [0u32.reg(), number * BLOCKS, (seat.n * n) >> 7u32];
+            let at = [0u32.reg(), number * BLOCKS, (tile.n * n) >> 7u32];
             slot.load_with(scales, to, at, None, self.forget());
         }
     }
@@ -93,7 +98,7 @@ impl<T: Decoded> Line<'_, T> {
 
     /// Brings a round of A.
     #[track_caller]
-    fn load_tokens(&self, seat: Seat, round: Reg<u32>) {
+    fn load_tokens(&self, tile: TileCoord, round: Reg<u32>) {
         let c = self.config;
         let Tokens::Numbers(x) = self.tokens else {
             return;
@@ -104,7 +109,7 @@ impl<T: Decoded> Line<'_, T> {
                 let slot = feed.x.acquire();
                 for first in (0..depth(c)).step_by(BLOCK as usize) {
                     let to = slot.tiles().slice(0..c.tile_m, first..first + BLOCK);
-                    slot.load(x, to, [k + first, seat.m * c.tile_m]);
+                    slot.load(x, to, [k + first, tile.m * c.tile_m]);
                 }
                 slot.commit();
             }

@@ -4,8 +4,8 @@
 use super::decode::{Decoded, selector};
 use super::line::{BLOCK, BLOCKS, Line, OUTPUTS, PANEL, slot_words};
 use super::scales::TILE_WORDS;
-use crate::gemm::walk::Seat;
-use crate::gemm::{Config, forms};
+use crate::gemm::tile_scheduler::TileCoord;
+use crate::gemm::{Config, schedule};
 use warpline_ir::Swizzle;
 use warpline_ir::build::*;
 
@@ -20,7 +20,7 @@ pub(super) fn role<T: Decoded>(k: Builder, line: &Line<'_, T>) -> Ring<Tile<T>> 
     let ring = k.ring("decoded", c.stages, |s| s.tile::<T>(rows, BLOCK));
     let ring = ring.shared();
     let role = k.role("dequantise").warps(THREADS / 32);
-    let role = role.registers_opt(forms::registers(registers(c)));
+    let role = role.registers_opt(schedule::registers(registers(c)));
     role.body(|| {
         let threads: Vec<_> = (0..rows)
             .step_by(THREADS as usize)
@@ -28,8 +28,8 @@ pub(super) fn role<T: Decoded>(k: Builder, line: &Line<'_, T>) -> Ring<Tile<T>> 
             .collect();
         let picks = std::array::from_fn(|i| selector((i as u32).reg()));
         let weights = line.feeds[0].weights;
-        line.each(|seat| {
-            let places: Vec<_> = threads.iter().map(|row| row.place(line, seat)).collect();
+        line.each(|tile| {
+            let places: Vec<_> = threads.iter().map(|row| row.place(line, tile)).collect();
             let first = line.first();
             steps(line.rounds).each(|round| {
                 let codes = weights.wait();
@@ -71,13 +71,13 @@ pub(super) fn consumer<T: Decoded>(
     line: &Line<'_, T>,
     decoded: Ring<Tile<T>>,
     i: u32,
-    end: impl FnOnce(Frag, Seat),
+    end: impl FnOnce(Frag, TileCoord),
 ) {
     let c = line.config;
     line.consumer(k, i).body(|| {
         wait_prerequisites();
         let rows = 2 * OUTPUTS * i..2 * OUTPUTS * (i + 1);
-        line.each(|seat| {
+        line.each(|tile| {
             let acc = Acc::new(2 * OUTPUTS, c.tile_m);
             let step = || {
                 let weights = decoded.wait();
@@ -91,7 +91,7 @@ pub(super) fn consumer<T: Decoded>(
                 x.release_after(&acc);
             };
             steps(line.rounds).each(|_| (0..BLOCKS).for_each(|_| step()));
-            end(acc.finish(), seat);
+            end(acc.finish(), tile);
         });
     });
 }
@@ -135,8 +135,8 @@ impl Row {
 
     /// Where a slot has its scales of the first 64 of K, in a tile.
     #[track_caller]
-    fn place<T: Decoded>(&self, line: &Line<'_, T>, seat: Seat) -> Reg<u32> {
-        let first = seat.n * line.config.tile_n;
+    fn place<T: Decoded>(&self, line: &Line<'_, T>, tile: TileCoord) -> Reg<u32> {
+        let first = tile.n * line.config.tile_n;
         let of_weight = slot_words(line.config, line.config.tile_n);
         let place = line.place_of_scale(first + self.own, first);
         place + select(self.is_up, of_weight, 0u32)

@@ -2,8 +2,8 @@
 
 use super::decode::Decoded;
 use super::line::{Line, OUTPUTS, finished};
-use crate::gemm::forms;
-use crate::gemm::walk::Seat;
+use crate::gemm::schedule;
+use crate::gemm::tile_scheduler::TileCoord;
 use warpline_ir::build::*;
 
 /// Sums that another CTA has handed.
@@ -20,7 +20,7 @@ pub(super) struct End<'a, T: Decoded> {
 
 impl<'a, T: Decoded> End<'a, T> {
     pub(super) fn declare(k: Builder, line: &'a Line<'a, T>, consumer: u32) -> Self {
-        let (c, name) = (line.config, forms::CONSUMERS[consumer as usize]);
+        let (c, name) = (line.config, schedule::CONSUMERS[consumer as usize]);
         let bits = (0..c.split_k.ilog2()).rev().map(|bit| 1 << bit);
         let handed = bits.map(|bit| {
             let columns = c.tile_m * bit / c.split_k;
@@ -39,23 +39,23 @@ impl<'a, T: Decoded> End<'a, T> {
 
     /// Sends what becomes of sums.
     #[track_caller]
-    pub(super) fn finish(&self, sums: Frag, seat: Seat) {
-        finish(std::slice::from_ref(self), vec![sums], seat);
+    pub(super) fn finish(&self, sums: Frag, tile: TileCoord) {
+        finish(std::slice::from_ref(self), vec![sums], tile);
     }
 
     /// Sends what becomes of sums of the whole of K.
     #[track_caller]
-    fn send(&self, sums: &Frag, factors: [Reg<f32>; 2], seat: Seat) {
+    fn send(&self, sums: &Frag, factors: [Reg<f32>; 2], tile: TileCoord) {
         let (line, c) = (self.line, self.line.config);
         let activation = line.class.activation();
         let values =
             sums.fold_eights(|gate, up| activation.apply(gate * factors[0]) * (up * factors[1]));
-        let token = seat.m * c.tile_m;
+        let token = tile.m * c.tile_m;
         let token = match c.split_k {
             1 => token,
             _ => token + cluster_rank() * finished(c),
         };
-        let at = [line.output(self.consumer, seat), token];
+        let at = [line.output(self.consumer, tile), token];
         self.outbox.send_eights(&values, line.out, at);
     }
 }
@@ -63,7 +63,7 @@ impl<'a, T: Decoded> End<'a, T> {
 /// Sends what becomes of the sums of several ends. Those of all are on their way
 /// to other CTAs before one waits for what these hand.
 #[track_caller]
-pub(super) fn finish<T: Decoded>(ends: &[End<'_, T>], mut sums: Vec<Frag>, seat: Seat) {
+pub(super) fn finish<T: Decoded>(ends: &[End<'_, T>], mut sums: Vec<Frag>, tile: TileCoord) {
     let Some(first) = ends.first() else { return };
     let factors = first.line.factors();
     let mut taken = Vec::new();
@@ -81,7 +81,7 @@ pub(super) fn finish<T: Decoded>(ends: &[End<'_, T>], mut sums: Vec<Frag>, seat:
             .collect();
     }
     for (end, sums) in ends.iter().zip(&sums) {
-        end.send(sums, factors, seat);
+        end.send(sums, factors, tile);
     }
     // Only then, as a release to another CTA waits for all that was stored.
     for (slot, peer) in taken {

@@ -15,8 +15,8 @@ use super::multiply::consumer;
 use super::scales::{MOST_GROUPS, TILE_WORDS};
 use super::{bring, dequantise, warps};
 use crate::gemm::problem::{Class, MOST};
-use crate::gemm::walk::{Seat, Walk};
-use crate::gemm::{Config, Form, forms};
+use crate::gemm::tile_scheduler::{TileCoord, TileScheduler};
+use crate::gemm::{Config, Form, schedule};
 use warpline_ir::build::*;
 use warpline_ir::{BuildErrors, DType, Kernel, Target, TensorMapDecl};
 
@@ -205,32 +205,32 @@ pub(super) fn build<T: Decoded>(
                 let decoded = dequantise::role(k, line);
                 for i in 0..c.consumers {
                     let end = End::declare(k, line, i);
-                    let finish = |sums, seat| end.finish(sums, seat);
+                    let finish = |sums, tile| end.finish(sums, tile);
                     dequantise::consumer(k, line, decoded, i, finish);
                 }
             }
             (_, false) => {
                 for i in 0..c.consumers {
                     let end = End::declare(k, line, i);
-                    consumer(k, line, i, |sums, seat| end.finish(sums, seat));
+                    consumer(k, line, i, |sums, tile| end.finish(sums, tile));
                 }
             }
             (_, true) => {
                 let end = End::declare(k, line, 0);
                 let parts: Vec<_> = (1..c.consumers)
                     .map(|i| {
-                        let name = format!("part_{}", forms::CONSUMERS[i as usize]);
+                        let name = format!("part_{}", schedule::CONSUMERS[i as usize]);
                         k.ring(&name, 1, |s| s.plain::<f32>(c.tile_m / 8, 512))
                     })
                     .collect();
-                consumer(k, line, 0, |sums, seat| {
+                consumer(k, line, 0, |sums, tile| {
                     let sums = parts.iter().fold(sums, |sums, ring| {
                         let slot = ring.wait();
                         let part = sums.load_lanes(&slot.tiles());
                         slot.release();
                         sums.zip(&part, |x, y| x + y)
                     });
-                    end.finish(sums, seat);
+                    end.finish(sums, tile);
                 });
                 for (i, ring) in (1..).zip(&parts) {
                     consumer(k, line, i, |sums, _| {
@@ -241,7 +241,7 @@ pub(super) fn build<T: Decoded>(
                 }
             }
         };
-        forms::line_up(c, || bring::role(k, line), compute);
+        schedule::in_order(c, || bring::role(k, line), compute);
     })
 }
 
@@ -258,7 +258,7 @@ pub(super) struct Line<'a, T: Decoded> {
     pub(super) weights: [[Map; 2]; 2],
     pub(super) tokens: Tokens,
     pub(super) out: Map,
-    walk: Walk,
+    tiles: TileScheduler,
     /// What multiplies the gate, the other weight and perhaps A.
     numbers: Vec<Global<f32>>,
     pub(super) feeds: Vec<Feed<T>>,
@@ -298,7 +298,7 @@ impl<'a, T: Decoded> Line<'a, T> {
         let count = if c.form == Form::Warps { 0 } else { feeds(c) };
         let feeds = (0..count).map(|i| {
             let name = |of: &str| match takes_turns(c) {
-                true => format!("{of}_{}", forms::CONSUMERS[i as usize]),
+                true => format!("{of}_{}", schedule::CONSUMERS[i as usize]),
                 false => of.into(),
             };
             let x = k.ring(&name("x"), token_stages(c), |s| s.tile(c.tile_m, depth(c)));
@@ -328,7 +328,7 @@ impl<'a, T: Decoded> Line<'a, T> {
             weights,
             tokens,
             out: k.tensor_map("c", map_of_out(T::DTYPE, c)),
-            walk: Walk::declare(k, class, c),
+            tiles: TileScheduler::declare(k, class, c),
             numbers: numbers.iter().map(|name| k.pointer(name)).collect(),
             feeds,
         }
@@ -337,16 +337,16 @@ impl<'a, T: Decoded> Line<'a, T> {
     /// Declares the role of a consumer.
     #[track_caller]
     pub(super) fn consumer(&self, k: Builder, i: u32) -> RoleDecl {
-        let role = k.role(forms::CONSUMERS[i as usize]).warpgroups(1);
-        role.registers_opt(forms::registers(self.config.math_registers))
+        let role = k.role(schedule::CONSUMERS[i as usize]).warpgroups(1);
+        role.registers_opt(schedule::registers(self.config.math_registers))
     }
 
     /// Runs `body` for each tile.
     #[track_caller]
-    pub(super) fn each(&self, body: impl FnOnce(Seat)) {
+    pub(super) fn each(&self, body: impl FnOnce(TileCoord)) {
         match self.config.split_k {
-            1 => self.walk.each(body),
-            _ => self.walk.split(body),
+            1 => self.tiles.each(body),
+            _ => self.tiles.each_of_cluster(body),
         }
     }
 
@@ -383,8 +383,8 @@ impl<'a, T: Decoded> Line<'a, T> {
 
     /// The first of a consumer's outputs of a tile.
     #[track_caller]
-    pub(super) fn output(&self, consumer: u32, seat: Seat) -> Reg<u32> {
-        seat.n * self.config.tile_n + self.row_of(consumer)
+    pub(super) fn output(&self, consumer: u32, tile: TileCoord) -> Reg<u32> {
+        tile.n * self.config.tile_n + self.row_of(consumer)
     }
 
     /// Where a slot has the scales of a row of a tensor, and of the first 64 of

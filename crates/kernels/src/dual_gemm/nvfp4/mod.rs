@@ -450,9 +450,9 @@ fn line_step(
     let tensor = |at: Address, extents: &[u64], strides: &[u64]| {
         TensorArg::strided(at, extents.to_vec(), strides.to_vec())
     };
-    let [tall, wide] = c.unit();
-    let (tall, wide) = (p.m.div_ceil(tall), p.n.div_ceil(wide));
-    let [band, last] = c.order().divisors(tall, wide);
+    let [rows, cols] = c.unit();
+    let (m_tiles, n_tiles) = (p.m.div_ceil(rows), p.n.div_ceil(cols));
+    let [group, last] = c.order().divisors(m_tiles, n_tiles);
     let out_stride = p.c_stride.unwrap_or(n) * 2;
     let mut step = Step::new(kernel, [c.ctas, 1, 1])
         .scalar("groups", p.k / BLOCK as u32)
@@ -461,10 +461,10 @@ fn line_step(
             "c",
             tensor(Buffer::Output(0).into(), &[n, m], &[out_stride]),
         )
-        .scalar("tall", tall)
-        .scalar("wide", wide)
-        .divisor("band", band)
-        .divisor("last", last);
+        .scalar("m_tiles", m_tiles)
+        .scalar("n_tiles", n_tiles)
+        .divisor("raster_group", group)
+        .divisor("last_group", last);
     let depth = u64::from(p.k.div_ceil(line::BLOCK));
     let tile = u64::from(scales::TILE);
     for (rows, names) in coded.iter().zip(line::CODED) {

@@ -4,7 +4,7 @@
 use super::decode::{Decoded, selector_of_two};
 use super::line::{BLOCK, BLOCKS, Feed, Line, OUTPUTS, PANEL, depth, slot_words};
 use super::scales::TILE_WORDS;
-use crate::gemm::walk::Seat;
+use crate::gemm::tile_scheduler::TileCoord;
 use warpline_ir::Swizzle;
 use warpline_ir::build::*;
 
@@ -20,7 +20,7 @@ pub(super) fn consumer<T: Decoded>(
     k: Builder,
     line: &Line<'_, T>,
     i: u32,
-    end: impl FnOnce(Frag, Seat),
+    end: impl FnOnce(Frag, TileCoord),
 ) {
     let c = line.config;
     line.consumer(k, i).body(|| {
@@ -143,9 +143,9 @@ impl Lane {
 
     /// Where the scale of its row of a tile is, of those of 64 of K.
     #[track_caller]
-    fn place_in<T: Decoded>(&self, line: &Line<'_, T>, consumer: u32, seat: Seat) -> Reg<u32> {
-        let output = line.output(consumer, seat) + self.row;
-        line.place_of_scale(output, seat.n * line.config.tile_n)
+    fn place_in<T: Decoded>(&self, line: &Line<'_, T>, consumer: u32, tile: TileCoord) -> Reg<u32> {
+        let output = line.output(consumer, tile) + self.row;
+        line.place_of_scale(output, tile.n * line.config.tile_n)
     }
 
     /// Weights of a step as an operand.

@@ -2,7 +2,8 @@
 
 use super::super::problem::Problem;
 use super::{float, specs};
-use crate::gemm::reference::{bounded, dot, times};
+use crate::gemm::epilogue::gate;
+use crate::gemm::reference::{bounded, dot};
 use crate::numbers::Random;
 use crate::nvfp4::{BLOCK, Quantised};
 use crate::tensor::{HostTensor, UNTOUCHED};
@@ -99,7 +100,7 @@ pub(crate) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64
                         unit * factors[i].abs() * size + 2f64.powi(-22) * (factors[i] * sum).abs(),
                     )
                 });
-                let (value, error) = times((p.gate.value(y), p.gate.error(y, e)), other);
+                let (value, error) = gate::reference((p.gate.value(y), p.gate.error(y, e)), other);
                 all.push(bounded(
                     float(p).dtype(),
                     value,

@@ -11,7 +11,7 @@ use super::end::{End, finish};
 use super::line::{BLOCK, BLOCKS, Coded, Line, OUTPUTS, PANEL, Tokens, WIDTH, slot_words};
 use super::scales::TILE_WORDS;
 use crate::gemm::Config;
-use crate::gemm::walk::Seat;
+use crate::gemm::tile_scheduler::TileCoord;
 use warpline_ir::Swizzle;
 use warpline_ir::build::*;
 
@@ -94,11 +94,11 @@ pub(super) fn roles<T: Decoded>(k: Builder, line: &Line<'_, T>) {
     k.role("load").warpgroups(1).body(|| {
         elect(|| {
             wait();
-            line.each(|seat| {
+            line.each(|tile| {
                 let first = line.first();
                 steps(line.rounds).each(|round| {
                     let slot = slots.acquire();
-                    fill(line, &slot, seat, first + round * panels(c));
+                    fill(line, &slot, tile, first + round * panels(c));
                     slot.commit();
                 });
             });
@@ -106,8 +106,8 @@ pub(super) fn roles<T: Decoded>(k: Builder, line: &Line<'_, T>) {
     });
     k.role("multiply").warps(WARPS).body(|| {
         let warp = Warp::new(line);
-        line.each(|seat| {
-            let sums = warp.sums(slots, seat);
+        line.each(|tile| {
+            let sums = warp.sums(slots, tile);
             let slot = handed.acquire();
             warp.hand(&sums, slot.tiles());
             slot.commit();
@@ -117,7 +117,7 @@ pub(super) fn roles<T: Decoded>(k: Builder, line: &Line<'_, T>) {
     k.role("finish").warpgroups(1).body(|| {
         elect(|| line.out.prefetch());
         wait();
-        line.each(|seat| {
+        line.each(|tile| {
             let slot = handed.wait();
             let zeros = Frag::zeros(2 * OUTPUTS, c.tile_m);
             let part = |i: u32, half: u32| {
@@ -130,17 +130,22 @@ pub(super) fn roles<T: Decoded>(k: Builder, line: &Line<'_, T>) {
             });
             let sums: Vec<_> = sums.collect();
             slot.release();
-            finish(&ends, sums, seat);
+            finish(&ends, sums, tile);
         });
     });
 }
 
 /// Fills a slot with weights and A from a place along K on.
 #[track_caller]
-fn fill<T: Decoded>(line: &Line<'_, T>, slot: &Slot<Coded, Filling>, seat: Seat, number: Reg<u32>) {
+fn fill<T: Decoded>(
+    line: &Line<'_, T>,
+    slot: &Slot<Coded, Filling>,
+    tile: TileCoord,
+    number: Reg<u32>,
+) {
     let c = line.config;
-    let token = seat.m * c.tile_m;
-    line.fill_scales(slot, seat, number);
+    let token = tile.m * c.tile_m;
+    line.fill_scales(slot, tile, number);
     let bring = |map, row: u32, at: Reg<u32>| {
         let to = slot.0.slice(row..row + c.tile_m, 0..PANEL);
         slot.load(map, to, [at * PANEL, token]);
@@ -152,7 +157,7 @@ fn fill<T: Decoded>(line: &Line<'_, T>, slot: &Slot<Coded, Filling>, seat: Seat,
     }
     for panel in 0..panels(c) {
         let (row, number) = (panel * rows_of_panel(c, line.course.coded), number + panel);
-        line.fill_codes(slot, row, seat, number);
+        line.fill_codes(slot, row, tile, number);
         let row = row + 2 * c.tile_n;
         match line.tokens {
             Tokens::Coded([codes, _]) => bring(codes, row, number),
@@ -220,11 +225,11 @@ impl<'a, T: Decoded> Warp<'a, T> {
 
     /// The sums of a tile.
     #[track_caller]
-    fn sums(&self, slots: Ring<Coded>, seat: Seat) -> Sums {
+    fn sums(&self, slots: Ring<Coded>, tile: TileCoord) -> Sums {
         let c = self.line.config;
-        let of_output = ROWS.map(|i| self.place(self.output + i, seat.n * c.tile_n));
+        let of_output = ROWS.map(|i| self.place(self.output + i, tile.n * c.tile_n));
         let row = lane_id() >> 2u32;
-        let of_token = |i| self.place(row + 8 * i, seat.m * c.tile_m);
+        let of_token = |i| self.place(row + 8 * i, tile.m * c.tile_m);
         let of_token: Vec<_> = (0..c.tile_m / 8).map(of_token).collect();
         let first = self.line.first() + self.panel;
         let zeros = vec![[0.0f32.reg(); 4]; ROWS.len() * (c.tile_m / 8) as usize];

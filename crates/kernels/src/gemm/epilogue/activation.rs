@@ -1,4 +1,4 @@
-//! What happens to a sum before it is rounded: `act(scale · x + bias) + residual`.
+//! The activation: a function of each value.
 
 use crate::words;
 use warpline_ir::build::*;
@@ -23,18 +23,6 @@ words! {
     }
 }
 
-/// The parts that are there, all compiled in.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub(super) struct Epilogue {
-    /// A number of the launch.
-    pub(super) scale: bool,
-    /// Numbers in memory, of A and of B.
-    pub(super) scales: bool,
-    pub(super) bias: bool,
-    pub(super) activation: Activation,
-    pub(super) residual: bool,
-}
-
 /// √(2/π), of gelu-tanh.
 const ROOT: f64 = 0.797_884_560_802_865_4;
 /// The cubic term of gelu-tanh.
@@ -55,7 +43,7 @@ impl Activation {
     }
 
     /// Does a value take many instructions?
-    pub(super) fn is_long(self) -> bool {
+    pub(in crate::gemm) fn is_long(self) -> bool {
         !matches!(self, Activation::None | Activation::Relu)
     }
 
@@ -73,6 +61,11 @@ impl Activation {
             Activation::Silu => x / (1.0 + (-x).exp()),
             Activation::Sigmoid => 1.0 / (1.0 + (-x).exp()),
         }
+    }
+
+    /// The activated value in float64, and its error.
+    pub(in crate::gemm) fn reference(self, (x, error): (f64, f64)) -> (f64, f64) {
+        (self.value(x), self.error(x, error))
     }
 
     /// What an error of `e` in the sum `x` comes to, with the errors of the

@@ -1,4 +1,4 @@
-//! The chooser: configs worth a try, and how long each may take.
+//! The heuristic: configs worth a try, and how long each may take.
 //!
 //! The estimate counts cycles of one SM: products by the tensor cores, bytes
 //! that reach its shared memory, what a tile costs at its end, and the waves

@@ -1,36 +1,48 @@
-//! Which tiles a CTA works on, and in which sequence.
+//! The tile scheduler: which tiles a CTA works on, and in which order (rasterization).
 
 use super::config::{Cluster, Config, Order};
-use super::problem::{Class, MOST, MOST_BATCH};
+use super::problem::{Class, MOST, MOST_BATCH, Problem};
+use crate::plan::{Buffer, Step};
 use warpline_ir::Extent;
 use warpline_ir::build::*;
 
 /// The most tiles of a launch, with room for a step of the grid.
 pub(super) const MOST_TILES: u64 = (1 << 31) - 1;
 
-/// The tiles of all products of a batch, as the roles of a CTA walk them.
+/// The tiles of all GEMMs of a batch, as the roles of a CTA visit them.
 #[derive(Clone, Copy)]
-pub(crate) struct Walk {
-    /// Tiles by rows and columns, one for each cluster.
+pub(crate) struct TileScheduler {
+    /// Cluster tiles along M and N.
     sides: [Reg<u32>; 2],
     tiles: Tiles,
     count: Reg<u32>,
-    /// Products of the batch.
+    /// GEMMs of the batch.
     pub(super) batch: Option<Reg<u32>>,
     cluster: Cluster,
     batched: bool,
     queue: Option<WorkQueue>,
 }
 
-/// A CTA's tile: its row and column in tiles, and whose product it is.
+/// A CTA's tile: its coordinates in tiles, and its GEMM of the batch.
 #[derive(Clone, Copy)]
-pub(crate) struct Seat {
+pub(crate) struct TileCoord {
     pub(crate) m: Reg<u32>,
     pub(crate) n: Reg<u32>,
     pub(crate) batch: Option<Reg<u32>>,
 }
 
-impl Walk {
+impl From<TileAt> for TileCoord {
+    fn from(at: TileAt) -> Self {
+        Self {
+            m: at.m,
+            n: at.n,
+            batch: None,
+        }
+    }
+}
+
+impl TileScheduler {
+    /// Declares the parameters.
     pub(crate) fn declare(k: Builder, class: &Class, c: &Config) -> Self {
         // Counted by the launch: divisions would hold up the first copy.
         let side = |name: &str, unit: u32| {
@@ -38,22 +50,22 @@ impl Walk {
             side.at_most(MOST.div_ceil(unit))
         };
         let units = c.unit();
-        let [tall, wide] = [side("tall", units[0]), side("wide", units[1])];
-        let divisors = ["band", "last"].map(|name| k.divisor(name));
-        let tiles = c.order().tiles(tall, wide).by(divisors);
+        let [m_tiles, n_tiles] = [side("m_tiles", units[0]), side("n_tiles", units[1])];
+        let divisors = ["raster_group", "last_group"].map(|name| k.divisor(name));
+        let tiles = c.order().tiles(m_tiles, n_tiles).by(divisors);
         let of_one = tiles.count();
         let batch = (class.batched).then(|| {
             let batch = k.param::<u32>("batch").at_least(1);
             batch.at_most(MOST_BATCH)
         });
-        let each = extent(tall) * wide;
+        let each = extent(m_tiles) * n_tiles;
         let (count, all) = match batch {
             Some(batch) => (of_one * batch, each * batch),
             None => (of_one, each),
         };
         k.limit(all, MOST_TILES);
         Self {
-            sides: [tall, wide],
+            sides: [m_tiles, n_tiles],
             tiles,
             count,
             batch,
@@ -63,7 +75,26 @@ impl Walk {
         }
     }
 
-    /// Tiles of one product, as bounds count them.
+    /// Gives a launch its arguments, for `n` columns of C.
+    pub(super) fn give(step: Step, p: &Problem, c: &Config, n: u32) -> Step {
+        let [rows, cols] = c.unit();
+        let (m_tiles, n_tiles) = (p.m.div_ceil(rows), n.div_ceil(cols));
+        let [group, last] = c.order().divisors(m_tiles, n_tiles);
+        let mut step = step
+            .scalar("m_tiles", m_tiles)
+            .scalar("n_tiles", n_tiles)
+            .divisor("raster_group", group)
+            .divisor("last_group", last);
+        if p.batch.is_some() {
+            step = step.scalar("batch", p.batches() as u32);
+        }
+        match c.order {
+            Order::Dynamic => step.pointer("queue", Buffer::Workspace),
+            _ => step,
+        }
+    }
+
+    /// Tiles of one GEMM, as bounds count them.
     pub(super) fn extent(self) -> Extent {
         extent(self.sides[0]) * self.sides[1]
     }
@@ -75,7 +106,7 @@ impl Walk {
 
     /// This CTA's tile of a number below the count.
     #[track_caller]
-    fn seat(self, i: Reg<u32>) -> Seat {
+    fn coord(self, i: Reg<u32>) -> TileCoord {
         let (i, batch) = match self.batched {
             true => {
                 let batch = i / self.tiles.count();
@@ -88,7 +119,7 @@ impl Walk {
             true => side * 2 + cluster_rank(),
             false => side,
         };
-        Seat {
+        TileCoord {
             m: mine(at.m, self.cluster == Cluster::Rows),
             n: mine(at.n, self.cluster == Cluster::Cols),
             batch,
@@ -104,52 +135,52 @@ impl Walk {
         }
     }
 
-    /// Does a CTA know its first tile before it has met others?
-    pub(crate) fn knows_first(self) -> bool {
+    /// Is the first tile of a CTA known before the CTA barrier?
+    pub(crate) fn first_is_static(self) -> bool {
         self.queue.is_none() && self.cluster == Cluster::One
     }
 
     /// Runs `body` for the first of this CTA's tiles, if it has one.
     #[track_caller]
-    pub(crate) fn first(self, body: impl FnOnce(Seat)) {
+    pub(crate) fn first(self, body: impl FnOnce(TileCoord)) {
         let i = cta_id();
-        if_(i.lt(self.count), || body(self.seat(i)));
+        if_(i.lt(self.count), || body(self.coord(i)));
     }
 
-    /// As the role that loads, by one thread: runs `body` for each tile.
+    /// Runs `body` for each tile, in one thread of the producer, which takes the tiles from the queue.
     #[track_caller]
-    pub(crate) fn fetch(self, body: impl FnOnce(Seat)) {
+    pub(crate) fn each_as_producer(self, body: impl FnOnce(TileCoord)) {
         match self.queue {
-            Some(queue) => queue.fetch_each(self.count, |i| body(self.seat(i))),
+            Some(queue) => queue.fetch_each(self.count, |i| body(self.coord(i))),
             None => self.each(body),
         }
     }
 
-    /// As any other role: runs `body` for each tile.
+    /// Runs `body` for each tile, in any other role.
     #[track_caller]
-    pub(crate) fn each(self, body: impl FnOnce(Seat)) {
+    pub(crate) fn each(self, body: impl FnOnce(TileCoord)) {
         match self.queue {
-            Some(queue) => queue.each(self.count, |i| body(self.seat(i))),
+            Some(queue) => queue.each(self.count, |i| body(self.coord(i))),
             None => self
                 .numbers(self.cluster != Cluster::One)
-                .each(|i| body(self.seat(i))),
+                .each(|i| body(self.coord(i))),
         }
     }
 
-    /// Of two roles, those that `who` takes in turn: `skip` runs for the other's.
+    /// Runs `body` for every second tile, from tile `who` on, and `skip` for the others.
     #[track_caller]
-    pub(crate) fn dealt(self, who: u32, skip: impl FnOnce(), body: impl FnOnce(Seat)) {
+    pub(crate) fn each_second(self, who: u32, skip: impl FnOnce(), body: impl FnOnce(TileCoord)) {
         let turn = Var::new(0u32);
-        self.each(|seat| {
+        self.each(|coord| {
             let now = turn.get();
-            if_else(now.eq(who), || body(seat), skip);
+            if_else(now.eq(who), || body(coord), skip);
             turn.set(now ^ 1u32);
         });
     }
 
-    /// The tiles of clusters whose CTAs split the sums of one tile.
+    /// Runs `body` for each tile of a cluster whose CTAs split K.
     #[track_caller]
-    pub(crate) fn split(self, body: impl FnOnce(Seat)) {
-        self.numbers(true).each(|i| body(self.seat(i)));
+    pub(crate) fn each_of_cluster(self, body: impl FnOnce(TileCoord)) {
+        self.numbers(true).each(|i| body(self.coord(i)));
     }
 }

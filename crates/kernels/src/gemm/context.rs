@@ -1,0 +1,75 @@
+//! The parts of one GEMM kernel, as every schedule uses them.
+
+use super::config::{Area, Config};
+use super::epilogue::{Epilogue, Out};
+use super::mainloop::{Mainloop, MainloopOrder, Stage};
+use super::offset::Offset;
+use super::problem::{Class, MOST};
+use super::tile_scheduler::{MOST_TILES, TileCoord, TileScheduler};
+use warpline_ir::Element;
+use warpline_ir::build::*;
+
+/// The parameters of a kernel, and the pieces that its schedule puts together.
+pub(super) struct GemmContext<T: Out> {
+    pub(super) class: Class,
+    pub(super) config: Config,
+    /// k-tiles of a tile.
+    pub(super) k_tiles: Reg<u32>,
+    pub(super) tiles: TileScheduler,
+    pub(super) mainloop: Mainloop,
+    pub(super) epilogue: Epilogue<T>,
+}
+
+impl<T: Out> GemmContext<T> {
+    /// Declares the parameters.
+    pub(super) fn declare(k: Builder, class: &Class, c: &Config) -> Self {
+        // CTAs that share loads, or split K: never both.
+        let ctas = c.cluster.size() * c.split_k;
+        if ctas > 1 {
+            k.cluster(ctas, 1, 1);
+        }
+        let [m, n] = ["m", "n"].map(|name| k.param::<u32>(name).at_least(1).at_most(MOST));
+        let elements = k.param::<u32>("k").at_most(MOST);
+        let mainloop = Mainloop::declare(k, class, c);
+        let tiles = TileScheduler::declare(k, class, c);
+        if c.stream_k {
+            // The k-tiles of all tiles are counted through.
+            let k_tiles = tiles.extent() * (extent(elements) + (c.tile_k - 1));
+            k.limit(k_tiles, MOST_TILES * u64::from(c.tile_k));
+        }
+        Self {
+            class: *class,
+            config: *c,
+            k_tiles: elements.div_ceil(c.tile_k),
+            epilogue: Epilogue::declare(k, class, c, [m, n], tiles.batch),
+            tiles,
+            mainloop,
+        }
+    }
+
+    /// Where a CTA's tile starts.
+    #[track_caller]
+    pub(super) fn offset(&self, tile: TileCoord) -> Offset {
+        let (m, n) = (tile.m * self.config.tile_m, tile.n * self.config.tile_n);
+        let (row, col) = if self.config.swap { (n, m) } else { (m, n) };
+        let batch = tile.batch;
+        Offset { row, col, batch }
+    }
+
+    /// Accumulates a consumer's part of a tile over k-tiles, as they come.
+    #[track_caller]
+    pub(super) fn accumulate<A: Element, B: Element>(
+        &self,
+        ab: Stage<A, B>,
+        k_tiles: Range<u32>,
+        area: &Area,
+    ) -> Frag {
+        let order = MainloopOrder::Unordered(k_tiles);
+        self.mainloop.accumulate(ab, order, area)
+    }
+
+    /// A consumer's part of a tile.
+    pub(super) fn area(&self, consumer: u32) -> Area {
+        self.config.area(&self.class, consumer)
+    }
+}

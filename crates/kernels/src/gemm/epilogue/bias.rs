@@ -1,0 +1,115 @@
+//! The bias: a value for each column of C.
+
+use super::Out;
+use crate::error::FamilyError;
+use crate::gemm::offset::Offset;
+use crate::gemm::problem::Problem;
+use crate::plan::{Buffer, Step};
+use crate::tensor::TensorSpec;
+use std::ops::Range as Span;
+use warpline_ir::build::*;
+
+/// The bias in memory.
+#[derive(Clone, Copy)]
+pub(super) struct Bias<T> {
+    values: Global<T>,
+    /// Columns of C.
+    n: Reg<u32>,
+}
+
+/// The bias of a tile or of a part of it, in registers.
+pub(in crate::gemm) enum BiasValues<T: Out> {
+    /// There is none.
+    None,
+    /// Pairs of columns; of a tile those of its first part.
+    Cols(Vec<T::Pair>),
+    /// Rows, which are columns of C.
+    Rows(Rows),
+}
+
+impl<T: Out> Bias<T> {
+    /// Declares the parameter.
+    pub(super) fn declare(k: Builder, n: Reg<u32>) -> Self {
+        let values = k.pointer("bias").elements(n);
+        Self { values, n }
+    }
+
+    /// Loads the values of so many columns.
+    ///
+    /// N is even, so that a pair is inside or outside. Columns outside of C are not stored: any
+    /// value inside serves there.
+    #[track_caller]
+    pub(super) fn cols(self, at: Offset, width: u32) -> BiasValues<T> {
+        let last = self.n - 1;
+        let pair = |col: Reg<u32>| T::pair(self.values, (at.col + col).min(last - 1));
+        BiasValues::Cols(col_pairs(width, pair))
+    }
+
+    /// Loads the values of so many rows, which are columns of C.
+    #[track_caller]
+    pub(super) fn rows(self, at: Offset, rows: u32) -> BiasValues<T> {
+        let last = self.n - 1;
+        let one = |row: Reg<u32>| T::widen(self.values.load((at.row + row).min(last)));
+        BiasValues::Rows(Rows::of(rows, one))
+    }
+}
+
+/// Gives a launch the bias, from a byte of it on.
+pub(super) fn give(
+    step: Step,
+    p: &Problem,
+    inputs: &[TensorSpec],
+    before: u64,
+) -> Result<Step, FamilyError> {
+    match p.bias {
+        true => Ok(step.pointer("bias", Buffer::named(inputs, "bias")?.at(before))),
+        false => Ok(step),
+    }
+}
+
+impl<T: Out> BiasValues<T> {
+    /// Adds it.
+    #[track_caller]
+    pub(super) fn apply(self, x: Frag) -> Frag {
+        match self {
+            BiasValues::None => x,
+            BiasValues::Rows(rows) => x.zip_rows(&rows, |x, b| x + b),
+            BiasValues::Cols(pairs) => {
+                let pairs: Vec<_> = pairs.into_iter().map(T::both).collect();
+                x.zip_col_pairs(&pairs, |x, b| x + b)
+            }
+        }
+    }
+
+    /// The pairs of columns.
+    pub(super) fn pairs(self) -> Vec<T::Pair> {
+        match self {
+            BiasValues::Cols(pairs) => pairs,
+            _ => Vec::new(),
+        }
+    }
+
+    /// Some columns of a part.
+    pub(super) fn slice(&self, cols: Span<u32>) -> Self {
+        match self {
+            BiasValues::Cols(pairs) => {
+                BiasValues::Cols(pairs[cols.start as usize / 8..cols.end as usize / 8].to_vec())
+            }
+            _ => BiasValues::None,
+        }
+    }
+
+    /// Pairs of columns, if any.
+    pub(super) fn of(pairs: Vec<T::Pair>) -> Self {
+        match pairs.is_empty() {
+            true => BiasValues::None,
+            false => BiasValues::Cols(pairs),
+        }
+    }
+}
+
+/// The biased value in float64, and its error.
+pub(in crate::gemm) fn reference((x, error): (f64, f64), bias: f64) -> (f64, f64) {
+    let y = x + bias;
+    (y, error + 2f64.powi(-22) * (y.abs() + bias.abs()))
+}

@@ -1,0 +1,57 @@
+//! The residual: a matrix of the type and shape of C, added after the activation.
+
+use super::Out;
+use super::elements::{self, Elements};
+use crate::error::FamilyError;
+use crate::gemm::offset::Offset;
+use crate::gemm::problem::Problem;
+use crate::plan::{Buffer, Step};
+use crate::tensor::TensorSpec;
+use warpline_ir::build::*;
+
+/// The residual in memory.
+pub(super) struct Residual<T: Out>(pub(super) Elements<T>);
+
+impl<T: Out> Residual<T> {
+    /// Adds it. Elements outside of C are not stored: any value inside serves there.
+    #[track_caller]
+    pub(super) fn apply(&self, x: Frag, at: Offset, [m, n]: [Reg<u32>; 2], swap_ab: bool) -> Frag {
+        let (last_row, last_col) = (m - 1, n - 1);
+        x.map_pairs(|cell, [x, y]| {
+            let [u, v] = match swap_ab {
+                false => {
+                    let m = (at.row + cell.row).min(last_row);
+                    let n = (at.col + cell.col).min(last_col - 1);
+                    self.0.row(m, at.batch).load_vec::<2>(n)
+                }
+                true => [0, 1].map(|i| {
+                    let m = (at.col + cell.col + i).min(last_row);
+                    let n = (at.row + cell.row).min(last_col);
+                    self.0.row(m, at.batch).load(n)
+                }),
+            };
+            [x + T::widen(u), y + T::widen(v)]
+        })
+    }
+}
+
+/// Gives a launch the residual, from a byte of it on.
+pub(super) fn give(
+    step: Step,
+    p: &Problem,
+    inputs: &[TensorSpec],
+    before: u64,
+) -> Result<Step, FamilyError> {
+    if !p.residual {
+        return Ok(step);
+    }
+    let at = Buffer::named(inputs, "residual")?.at(before);
+    let batched = p.batch.is_some();
+    Ok(elements::give(step, "residual", at, p.residual(), batched))
+}
+
+/// The sum in float64, and its error.
+pub(in crate::gemm) fn reference((x, error): (f64, f64), residual: f64) -> (f64, f64) {
+    let y = x + residual;
+    (y, error + 2f64.powi(-23) * y.abs())
+}

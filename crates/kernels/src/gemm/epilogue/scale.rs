@@ -1,0 +1,91 @@
+//! Scales of the accumulators: a number of the launch, and numbers in memory.
+
+use crate::error::FamilyError;
+use crate::gemm::problem::{Class, Problem};
+use crate::plan::{Buffer, Step};
+use crate::tensor::TensorSpec;
+use warpline_ir::build::*;
+
+/// The scale of each accumulator: of the GEMM, or of gate and of up.
+pub(in crate::gemm) type Scales = [Option<Reg<f32>>; 2];
+
+/// The scales of a kernel.
+pub(super) struct Scale {
+    /// A number of the launch.
+    launch: Option<Reg<f32>>,
+    /// Numbers in memory, of A and of each operand beside it.
+    memory: Vec<Global<f32>>,
+}
+
+impl Scale {
+    /// Declares the parameters.
+    pub(super) fn declare(k: Builder, class: &Class) -> Self {
+        let one = |name: &&str| k.pointer(name).elements(1u32);
+        let ops = class.epilogue;
+        Self {
+            launch: ops.scale.then(|| k.param("scale")),
+            memory: match ops.scales {
+                false => Vec::new(),
+                true => names(class.up.is_some()).iter().map(one).collect(),
+            },
+        }
+    }
+
+    /// Gives a launch its arguments.
+    pub(super) fn give(
+        mut step: Step,
+        p: &Problem,
+        inputs: &[TensorSpec],
+    ) -> Result<Step, FamilyError> {
+        if let Some(scale) = p.scale {
+            step = step.scalar("scale", scale);
+        }
+        if p.scales {
+            for name in names(p.up.is_some()) {
+                step = step.pointer(name, Buffer::named(inputs, name)?);
+            }
+        }
+        Ok(step)
+    }
+
+    /// Loads them, once for a role.
+    #[track_caller]
+    pub(super) fn load(&self) -> Scales {
+        let mut all = [None; 2];
+        if let [a, operands @ ..] = &self.memory[..] {
+            let a = a.load(0u32);
+            for (scale, operand) in all.iter_mut().zip(operands) {
+                *scale = Some(a * operand.load(0u32));
+            }
+        }
+        // A number of the launch is for one GEMM alone.
+        all[0] = match (self.launch, all[0]) {
+            (Some(x), Some(y)) => Some(x * y),
+            (one, other) => one.or(other),
+        };
+        all
+    }
+}
+
+/// The inputs that hold scales, that of A first.
+pub(in crate::gemm) fn names(gated: bool) -> &'static [&'static str] {
+    match gated {
+        false => &["scale_a", "scale_b"],
+        true => &["scale_a", "scale_gate", "scale_up"],
+    }
+}
+
+/// Multiplies accumulators, if there is a scale.
+#[track_caller]
+pub(in crate::gemm) fn apply(x: Frag, scale: Option<Reg<f32>>) -> Frag {
+    match scale {
+        Some(scale) => x.map(|x| x * scale),
+        None => x,
+    }
+}
+
+/// The scaled sum in float64, and its error: the tensor cores cut off `unit` of the sum of
+/// magnitudes `size`.
+pub(in crate::gemm) fn reference((sum, size): (f64, f64), scale: f64, unit: f64) -> (f64, f64) {
+    (scale * sum, unit * scale.abs() * size)
+}

@@ -1,0 +1,74 @@
+//! The producer: the role that loads every k-tile of every tile.
+
+use super::helper;
+use super::prelude::*;
+use crate::gemm::mainloop::Stage;
+use crate::gemm::offset::Offset;
+
+/// k-tiles of its first tile that the producer loads before the CTA barrier.
+const EARLY: u32 = 2;
+
+/// Declares the role.
+pub(super) fn role<A: Element, B: Element, T: Out>(
+    k: Builder,
+    gemm: &GemmContext<T>,
+    ab: Stage<A, B>,
+) {
+    let c = &gemm.config;
+    let load = |at, k_tile| load(gemm, ab, at, k_tile);
+    helper(k, "producer", c).body(|| {
+        let early = match gemm.tiles.first_is_static() {
+            true => EARLY.min(c.stages),
+            false => 0,
+        };
+        if early > 0 {
+            elect(|| {
+                gemm.tiles.first(|tile| {
+                    let at = gemm.offset(tile);
+                    for i in 0..early {
+                        if_(gemm.k_tiles.gt(i), || load(at, i.reg()));
+                    }
+                });
+            });
+            meet();
+        }
+        elect(|| {
+            gemm.epilogue.prefetch_map();
+            let from = Var::new(early);
+            gemm.tiles.each_as_producer(|tile| {
+                let at = gemm.offset(tile);
+                range(from.get(), gemm.k_tiles).each(|i| load(at, i));
+                from.set(0u32);
+            });
+        });
+    });
+}
+
+/// Declares the role of a schedule that visits k-tiles in its own way: `body` is given the
+/// function that loads one.
+pub(super) fn role_over<A: Element, B: Element, T: Out>(
+    k: Builder,
+    gemm: &GemmContext<T>,
+    ab: Stage<A, B>,
+    body: impl FnOnce(&dyn Fn(Offset, Reg<u32>)),
+) {
+    helper(k, "producer", &gemm.config).body(|| {
+        elect(|| {
+            gemm.epilogue.prefetch_map();
+            body(&|at, k_tile| load(gemm, ab, at, k_tile));
+        });
+    });
+}
+
+/// Loads one k-tile into the next slot.
+#[track_caller]
+fn load<A: Element, B: Element, T: Out>(
+    gemm: &GemmContext<T>,
+    ab: Stage<A, B>,
+    at: Offset,
+    k_tile: Reg<u32>,
+) {
+    let slot = ab.acquire();
+    gemm.mainloop.load(&slot, at, k_tile, Part::WHOLE);
+    slot.commit();
+}

@@ -1,0 +1,46 @@
+//! Two consumers of a gated GEMM: the first multiplies by the gate and hands the activated
+//! values to the second, which multiplies by up.
+
+use super::prelude::*;
+use crate::gemm::config::HANDED;
+use crate::gemm::epilogue::scale;
+
+/// Declares the roles.
+pub(super) fn roles<A: Element, B: Element, T: Out>(k: Builder, gemm: &GemmContext<T>) {
+    let c = &gemm.config;
+    let ab = multicast(gemm, gemm.mainloop.ring::<A, B>(k).shared());
+    let [width, stages] = HANDED;
+    let gates = k.ring("gates", stages, |s| s.tile::<f32>(c.tile_m, width));
+    let outbox = gemm.epilogue.outbox(k, CONSUMERS[1]);
+    producer::role(k, gemm, ab);
+    let (role, area) = consumer(k, gemm, 0);
+    role.body(|| {
+        let [by, _] = gemm.epilogue.scales();
+        gemm.tiles.each(|_| {
+            let acc = gemm.accumulate(ab, steps(gemm.k_tiles), &area);
+            for col in (0..c.tile_n).step_by(width as usize) {
+                let part = gemm.epilogue.gate(acc.slice(col..col + width), by);
+                let slot = gates.acquire();
+                part.store(&slot.tiles());
+                slot.commit();
+            }
+        });
+    });
+    let (role, area) = consumer(k, gemm, 1);
+    role.body(|| {
+        let [_, by] = gemm.epilogue.scales();
+        gemm.tiles.each(|tile| {
+            let at = gemm.offset(tile);
+            let acc = gemm.accumulate(ab, steps(gemm.k_tiles), &area);
+            let bias = gemm.epilogue.prefetch(at);
+            gemm.epilogue.each_part(&[acc], at, bias, |part, at, _| {
+                gemm.epilogue.store_part(outbox, &part[0], at, |some, _| {
+                    let slot = gates.wait();
+                    let gate = Frag::load(&slot.tiles());
+                    slot.release();
+                    scale::apply(some, by).zip(&gate, |x, y| x * y)
+                });
+            });
+        });
+    });
+}
