@@ -33,6 +33,17 @@ pub struct Cost {
     pub bytes: f64,
 }
 
+impl Cost {
+    /// So many floating-point operations, and every tensor moved once.
+    pub fn once(flops: f64, tensors: &[TensorSpec]) -> Self {
+        let bytes: usize = tensors.iter().map(TensorSpec::bytes).sum();
+        Self {
+            flops,
+            bytes: bytes as f64,
+        }
+    }
+}
+
 /// A kernel family.
 ///
 /// Flags, JSON, cache keys and test names follow from the [fields](crate::field) of two structs:

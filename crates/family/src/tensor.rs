@@ -1,5 +1,6 @@
 //! Tensors on the host, and what is known of them before they exist.
 
+use crate::numbers::Random;
 use half::{bf16, f16};
 use warpline_ir::DType;
 
@@ -15,6 +16,16 @@ pub struct TensorSpec {
 }
 
 impl TensorSpec {
+    /// A tensor of that name, type and shape, outermost extent first.
+    pub fn new<N: Copy + Into<u64>>(name: &'static str, dtype: DType, shape: &[N]) -> Self {
+        let extent = |&n: &N| n.into() as usize;
+        Self {
+            name,
+            dtype,
+            shape: shape.iter().map(extent).collect(),
+        }
+    }
+
     /// How many elements.
     pub fn elements(&self) -> usize {
         self.shape.iter().product()
@@ -36,6 +47,12 @@ pub struct HostTensor {
 }
 
 impl HostTensor {
+    /// Draws normally distributed values and rounds them.
+    pub fn normal(spec: TensorSpec, random: &mut Random) -> Self {
+        let len = spec.elements();
+        Self::round(spec, (0..len).map(|_| random.normal()))
+    }
+
     /// Rounds `values` to the element type of `spec`.
     pub fn round(spec: TensorSpec, values: impl IntoIterator<Item = f64>) -> Self {
         let mut data = Vec::with_capacity(spec.bytes());

@@ -15,7 +15,7 @@ use half::{bf16, f16};
 use serde_json::{Value, json};
 use std::ops::Add;
 use warpline_ir::build::*;
-use warpline_ir::{Bf16x2, BuildErrors, Element, F16x2, Kernel, Scalar, Target};
+use warpline_ir::{Bf16x2, Element, F16x2, Kernel, Scalar, Target};
 
 /// The family.
 #[derive(Clone, Copy, Debug)]
@@ -91,16 +91,6 @@ impl Config {
     /// 16-byte accesses of one thread per tile and vector.
     fn accesses(&self) -> u32 {
         self.tile / (self.threads() * VECTOR)
-    }
-
-    /// Shared memory the rings need: tiles, and a full and an empty mbarrier per slot.
-    fn shared_bytes(&self) -> u64 {
-        let (tiles, rings) = match self.form {
-            Form::GridStride | Form::Elements => (0, 0),
-            Form::DoubleBuffer => (2, 1),
-            Form::Specialized => (3, 2),
-        };
-        u64::from(self.stages) * (tiles * u64::from(self.tile) + rings * 16)
     }
 }
 
@@ -186,7 +176,8 @@ impl Family for VectorAdd {
             warps,
             ctas: 1,
         };
-        let (needed, have) = (config.shared_bytes(), u64::from(target.shared_bytes));
+        let resources = Resources::of(target, |k| roles(k, p.dtype, &config))?;
+        let (needed, have) = (resources.shared_bytes, target.shared_bytes);
         if needed > have {
             return refuse(format!(
                 "{stages} stages of {tile} bytes need {needed} bytes of shared memory; {} has {have}",
@@ -205,7 +196,7 @@ impl Family for VectorAdd {
             // order and evens out the SMs, which a grid that stays does not.
             false => tiles,
             true => {
-                let per_sm = (have / needed.max(1)).clamp(1, 4) as u32;
+                let per_sm = (have / needed.max(1)).clamp(1, 4);
                 u64::from(target.sms * per_sm.min(64 / warps.max(1)).max(1))
             }
         };
@@ -259,10 +250,8 @@ impl Family for VectorAdd {
     fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, FamilyError> {
         let compiled_in = Config { ctas: 0, ..*c };
         let key = format!("{} {:?} {compiled_in:?}", Self::NAME, p.dtype);
-        let kernel = Program::once(key, target, |target| match p.dtype {
-            Float::F32 => build::<f32>(c, target),
-            Float::F16 => build::<f16>(c, target),
-            Float::Bf16 => build::<bf16>(c, target),
+        let kernel = Program::once(key, target, |target| {
+            Kernel::build("vector_add", target, |k| roles(k, p.dtype, c))
         })?;
         let step = Step::new(kernel, [c.ctas, 1, 1])
             .scalar("n", p.n)
@@ -457,12 +446,21 @@ fn spec(name: &'static str, p: &Problem) -> TensorSpec {
     }
 }
 
-fn build<E: Summand>(c: &Config, target: &Target) -> Result<Kernel, BuildErrors> {
+/// The kernel of an element type and a config.
+fn roles(k: Builder, dtype: Float, c: &Config) {
+    match dtype {
+        Float::F32 => roles_of::<f32>(k, c),
+        Float::F16 => roles_of::<f16>(k, c),
+        Float::Bf16 => roles_of::<bf16>(k, c),
+    }
+}
+
+fn roles_of<E: Summand>(k: Builder, c: &Config) {
     match c.form {
-        Form::GridStride => grid_stride::<E>(c, target),
-        Form::Elements => elements::<E>(c, target),
-        Form::DoubleBuffer => double_buffer::<E>(c, target),
-        Form::Specialized => specialized::<E>(c, target),
+        Form::GridStride => grid_stride::<E>(k, c),
+        Form::Elements => elements::<E>(k, c),
+        Form::DoubleBuffer => double_buffer::<E>(k, c),
+        Form::Specialized => specialized::<E>(k, c),
     }
 }
 
@@ -578,164 +576,156 @@ impl<E: Summand> Io<E> {
 }
 
 /// Every thread loads, adds and stores.
-fn grid_stride<E: Summand>(c: &Config, target: &Target) -> Result<Kernel, BuildErrors> {
-    Kernel::build("vector_add", target, |k| {
-        let io = Io::<E>::declare(k, c);
-        k.role("all").warps(c.warps).body(|| {
-            let threads = c.threads();
-            io.each_tile(|start, bytes| {
-                let (a, b, out) = (io.a.offset(start), io.b.offset(start), io.c.offset(start));
-                let mine = thread_in_role() * Io::<E>::PER_VECTOR;
-                let stride = threads * Io::<E>::PER_VECTOR;
-                let at = |i: u32| mine + i * stride;
-                if_else(
-                    bytes.eq(c.tile),
-                    || {
-                        // All loads of a tile are in flight before the first sum.
-                        let load = |from: Global<E>| -> Vec<Vector<E>> {
-                            (0..c.accesses()).map(|i| from.load_as(at(i))).collect()
-                        };
-                        let (x, y) = (load(a), load(b));
-                        for (i, (&x, y)) in x.iter().zip(y).enumerate() {
-                            out.store_as(at(i as u32), sum::<E>(x, y));
-                        }
-                    },
-                    || {
-                        for i in 0..c.accesses() {
-                            if_((at(i) * Io::<E>::SIZE).lt(bytes), || {
-                                let s = sum::<E>(a.load_as(at(i)), b.load_as(at(i)));
-                                out.store_as(at(i), s);
-                            });
-                        }
-                    },
-                );
-            });
-            io.tail();
+fn grid_stride<E: Summand>(k: Builder, c: &Config) {
+    let io = Io::<E>::declare(k, c);
+    k.role("all").warps(c.warps).body(|| {
+        let threads = c.threads();
+        io.each_tile(|start, bytes| {
+            let (a, b, out) = (io.a.offset(start), io.b.offset(start), io.c.offset(start));
+            let mine = thread_in_role() * Io::<E>::PER_VECTOR;
+            let stride = threads * Io::<E>::PER_VECTOR;
+            let at = |i: u32| mine + i * stride;
+            if_else(
+                bytes.eq(c.tile),
+                || {
+                    // All loads of a tile are in flight before the first sum.
+                    let load = |from: Global<E>| -> Vec<Vector<E>> {
+                        (0..c.accesses()).map(|i| from.load_as(at(i))).collect()
+                    };
+                    let (x, y) = (load(a), load(b));
+                    for (i, (&x, y)) in x.iter().zip(y).enumerate() {
+                        out.store_as(at(i as u32), sum::<E>(x, y));
+                    }
+                },
+                || {
+                    for i in 0..c.accesses() {
+                        if_((at(i) * Io::<E>::SIZE).lt(bytes), || {
+                            let s = sum::<E>(a.load_as(at(i)), b.load_as(at(i)));
+                            out.store_as(at(i), s);
+                        });
+                    }
+                },
+            );
         });
-    })
+        io.tail();
+    });
 }
 
 /// Every thread loads, adds and stores single elements.
-fn elements<E: Summand>(c: &Config, target: &Target) -> Result<Kernel, BuildErrors> {
-    Kernel::build("vector_add", target, |k| {
-        let io = Io::<E>::declare(k, c);
-        k.role("all").warps(c.warps).body(|| {
-            io.each_tile(|start, bytes| {
-                let (a, b, out) = (io.a.offset(start), io.b.offset(start), io.c.offset(start));
-                let per_thread = c.tile / Io::<E>::SIZE / c.threads();
-                let at = |j: u32| thread_in_role() + j * c.threads();
-                if_else(
-                    bytes.eq(c.tile),
-                    || {
-                        let load = |from: Global<E>| -> Vec<Reg<E::One>> {
-                            (0..per_thread).map(|j| from.load(at(j))).collect()
-                        };
-                        let (x, y) = (load(a), load(b));
-                        for (j, (&x, y)) in x.iter().zip(y).enumerate() {
-                            out.store(at(j as u32), E::one(x, y));
-                        }
-                    },
-                    || {
-                        for j in 0..per_thread {
-                            if_((at(j) * Io::<E>::SIZE).lt(bytes), || {
-                                out.store(at(j), E::one(a.load(at(j)), b.load(at(j))));
-                            });
-                        }
-                    },
-                );
-            });
-            io.tail();
+fn elements<E: Summand>(k: Builder, c: &Config) {
+    let io = Io::<E>::declare(k, c);
+    k.role("all").warps(c.warps).body(|| {
+        io.each_tile(|start, bytes| {
+            let (a, b, out) = (io.a.offset(start), io.b.offset(start), io.c.offset(start));
+            let per_thread = c.tile / Io::<E>::SIZE / c.threads();
+            let at = |j: u32| thread_in_role() + j * c.threads();
+            if_else(
+                bytes.eq(c.tile),
+                || {
+                    let load = |from: Global<E>| -> Vec<Reg<E::One>> {
+                        (0..per_thread).map(|j| from.load(at(j))).collect()
+                    };
+                    let (x, y) = (load(a), load(b));
+                    for (j, (&x, y)) in x.iter().zip(y).enumerate() {
+                        out.store(at(j as u32), E::one(x, y));
+                    }
+                },
+                || {
+                    for j in 0..per_thread {
+                        if_((at(j) * Io::<E>::SIZE).lt(bytes), || {
+                            out.store(at(j), E::one(a.load(at(j)), b.load(at(j))));
+                        });
+                    }
+                },
+            );
         });
-    })
+        io.tail();
+    });
 }
 
 /// Every warp adds; one thread keeps the copies of the next tile in flight.
-fn double_buffer<E: Summand>(c: &Config, target: &Target) -> Result<Kernel, BuildErrors> {
-    Kernel::build("vector_add", target, |k| {
-        let io = Io::<E>::declare(k, c);
-        let len = c.tile / Io::<E>::SIZE;
-        let tiles = k.ring("tiles", c.stages, |s| {
-            (s.vector::<E>(len), s.vector::<E>(len))
-        });
-        k.role("all").warps(c.warps).body(|| {
-            let fetch = |start: Reg<u64>, bytes: Reg<u32>| {
-                elect(|| {
-                    let slot = tiles.acquire();
-                    slot.load_bytes(slot.0, io.a.address(start), bytes);
-                    slot.load_bytes(slot.1, io.b.address(start), bytes);
-                    slot.commit();
-                });
-            };
-            let (last_start, last_bytes) = (Var::new(0u64), Var::new(0u32));
-            let fetched = Var::new(false);
-            let add = |start: Reg<u64>, bytes: Reg<u32>| {
-                let slot = tiles.wait();
-                let (a, b, out) = (slot.0, slot.1, io.c.offset(start));
-                Io::<E>::each_vector(c, bytes, |i, mine| {
-                    let (a, b) = (a.slice(0..1, i..len), b.slice(0..1, i..len));
-                    let s = sum::<E>(a.load_as(0u32, mine), b.load_as(0u32, mine));
-                    out.store_as(mine + i, s);
-                });
-                slot.release();
-            };
-            // One tile ahead: fetch this one, then add the one before it.
-            io.each_tile(|start, bytes| {
-                fetch(start, bytes);
-                if_(fetched.get(), || add(last_start.get(), last_bytes.get()));
-                fetched.set(true);
-                last_start.set(start);
-                last_bytes.set(bytes);
+fn double_buffer<E: Summand>(k: Builder, c: &Config) {
+    let io = Io::<E>::declare(k, c);
+    let len = c.tile / Io::<E>::SIZE;
+    let tiles = k.ring("tiles", c.stages, |s| {
+        (s.vector::<E>(len), s.vector::<E>(len))
+    });
+    k.role("all").warps(c.warps).body(|| {
+        let fetch = |start: Reg<u64>, bytes: Reg<u32>| {
+            elect(|| {
+                let slot = tiles.acquire();
+                slot.load_bytes(slot.0, io.a.address(start), bytes);
+                slot.load_bytes(slot.1, io.b.address(start), bytes);
+                slot.commit();
             });
+        };
+        let (last_start, last_bytes) = (Var::new(0u64), Var::new(0u32));
+        let fetched = Var::new(false);
+        let add = |start: Reg<u64>, bytes: Reg<u32>| {
+            let slot = tiles.wait();
+            let (a, b, out) = (slot.0, slot.1, io.c.offset(start));
+            Io::<E>::each_vector(c, bytes, |i, mine| {
+                let (a, b) = (a.slice(0..1, i..len), b.slice(0..1, i..len));
+                let s = sum::<E>(a.load_as(0u32, mine), b.load_as(0u32, mine));
+                out.store_as(mine + i, s);
+            });
+            slot.release();
+        };
+        // One tile ahead: fetch this one, then add the one before it.
+        io.each_tile(|start, bytes| {
+            fetch(start, bytes);
             if_(fetched.get(), || add(last_start.get(), last_bytes.get()));
-            io.tail();
+            fetched.set(true);
+            last_start.set(start);
+            last_bytes.set(bytes);
         });
-    })
+        if_(fetched.get(), || add(last_start.get(), last_bytes.get()));
+        io.tail();
+    });
 }
 
 /// loader → compute → storer.
-fn specialized<E: Summand>(c: &Config, target: &Target) -> Result<Kernel, BuildErrors> {
-    Kernel::build("vector_add", target, |k| {
-        let io = Io::<E>::declare(k, c);
-        let len = c.tile / Io::<E>::SIZE;
-        let inputs = k.ring("in", c.stages, |s| (s.vector::<E>(len), s.vector::<E>(len)));
-        let sums = k.ring("out", c.stages, |s| s.vector::<E>(len));
+fn specialized<E: Summand>(k: Builder, c: &Config) {
+    let io = Io::<E>::declare(k, c);
+    let len = c.tile / Io::<E>::SIZE;
+    let inputs = k.ring("in", c.stages, |s| (s.vector::<E>(len), s.vector::<E>(len)));
+    let sums = k.ring("out", c.stages, |s| s.vector::<E>(len));
 
-        k.role("compute").warps(c.warps).body(|| {
-            io.each_tile(|_, bytes| {
-                let (slot, out) = (inputs.wait(), sums.acquire());
-                Io::<E>::each_vector(c, bytes, |i, mine| {
-                    let part = |t: TileRef<E>| t.slice(0..1, i..len);
-                    let (a, b) = (part(slot.0), part(slot.1));
-                    let s = sum::<E>(a.load_as(0u32, mine), b.load_as(0u32, mine));
-                    part(out.tiles()).store_as(0u32, mine, s);
-                });
+    k.role("compute").warps(c.warps).body(|| {
+        io.each_tile(|_, bytes| {
+            let (slot, out) = (inputs.wait(), sums.acquire());
+            Io::<E>::each_vector(c, bytes, |i, mine| {
+                let part = |t: TileRef<E>| t.slice(0..1, i..len);
+                let (a, b) = (part(slot.0), part(slot.1));
+                let s = sum::<E>(a.load_as(0u32, mine), b.load_as(0u32, mine));
+                part(out.tiles()).store_as(0u32, mine, s);
+            });
+            slot.release();
+            out.commit();
+        });
+        io.tail();
+    });
+
+    k.role("load").warps(1).body(|| {
+        elect(|| {
+            io.each_tile(|start, bytes| {
+                let slot = inputs.acquire();
+                slot.load_bytes(slot.0, io.a.address(start), bytes);
+                slot.load_bytes(slot.1, io.b.address(start), bytes);
+                slot.commit();
+            });
+        });
+    });
+
+    k.role("store").warps(1).body(|| {
+        elect(|| {
+            io.each_tile(|start, bytes| {
+                let slot = sums.wait();
+                bulk_store(slot.tiles(), io.c.address(start), bytes);
+                bulk_commit();
+                bulk_wait_read(0);
                 slot.release();
-                out.commit();
-            });
-            io.tail();
-        });
-
-        k.role("load").warps(1).body(|| {
-            elect(|| {
-                io.each_tile(|start, bytes| {
-                    let slot = inputs.acquire();
-                    slot.load_bytes(slot.0, io.a.address(start), bytes);
-                    slot.load_bytes(slot.1, io.b.address(start), bytes);
-                    slot.commit();
-                });
             });
         });
-
-        k.role("store").warps(1).body(|| {
-            elect(|| {
-                io.each_tile(|start, bytes| {
-                    let slot = sums.wait();
-                    bulk_store(slot.tiles(), io.c.address(start), bytes);
-                    bulk_commit();
-                    bulk_wait_read(0);
-                    slot.release();
-                });
-            });
-        });
-    })
+    });
 }

@@ -6,7 +6,8 @@ use warpline_family::{
     Buffer, Case, Cost, Family, FamilyError, HostTensor, Place, Plan, Step, TensorSpec,
 };
 use warpline_family::{config, fields};
-use warpline_ir::{DType, Target};
+use warpline_ir::build::Resources;
+use warpline_ir::{DType, Kernel, Target};
 
 /// The family.
 pub(crate) struct ScaleBiasRelu;
@@ -59,30 +60,35 @@ impl Family for ScaleBiasRelu {
     }
 
     fn check(p: &Problem) -> Result<(), FamilyError> {
-        let refuse = |text| Err(FamilyError::Problem(text));
+        let reject = |text| Err(FamilyError::Problem(text));
         match (p.cols.is_multiple_of(4), p.elements()) {
-            (false, _) => refuse(format!("--cols is a multiple of 4, not {}", p.cols)),
-            (_, n) if n > MOST => refuse(format!("--rows times --cols is at most {MOST}, not {n}")),
+            (false, _) => reject(format!("--cols is a multiple of 4, not {}", p.cols)),
+            (_, n) if n > MOST => reject(format!("--rows times --cols is at most {MOST}, not {n}")),
             _ => Ok(()),
         }
     }
 
     fn config(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
-        let refuse = |text| Err(FamilyError::Config(text));
-        // Of a CTA: a tile in each ring for every stage, and what barriers need.
-        let (stage, rest) = (2 * TILE * 4, 1024);
-        let most = (target.shared_bytes - rest) / stage;
+        let reject = |text| Err(FamilyError::Config(text));
         let stages = choice.stages.unwrap_or(3);
-        if !(1..=most).contains(&stages) {
-            return refuse(format!("a ring has 1 to {most} stages, not {stages}"));
+        let config = Config { stages, ctas: 0 };
+        if stages == 0 {
+            return reject("a ring has at least 1 stage, not 0".into());
+        }
+        let needed = Resources::of(target, |k| scale_bias_relu(k, &config))?.shared_bytes;
+        let have = target.shared_bytes;
+        if needed > have {
+            return reject(format!(
+                "{stages} stages take {needed} bytes of shared memory, and an SM has {have}\n\
+                 help: choose --stages 3"
+            ));
         }
         let tiles = p.elements().div_ceil(TILE.into()).max(1) as u32;
         // More than four find no registers on an SM.
-        let per_sm = (target.shared_bytes / (stages * stage + rest)).min(4);
-        let ctas = choice.ctas.unwrap_or(tiles.min(target.sms * per_sm));
-        match ctas {
-            0 => refuse("a grid has at least 1 CTA, not 0".into()),
-            _ => Ok(Config { stages, ctas }),
+        let per_sm = (have / needed).min(4);
+        match choice.ctas.unwrap_or(tiles.min(target.sms * per_sm)) {
+            0 => reject("a grid has at least 1 CTA, not 0".into()),
+            ctas => Ok(Config { ctas, ..config }),
         }
     }
 
@@ -96,7 +102,8 @@ impl Family for ScaleBiasRelu {
     }
 
     fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, FamilyError> {
-        let step = Step::new(scale_bias_relu(c, target)?, [c.ctas, 1, 1])
+        let kernel = Kernel::build("scale_bias_relu", target, |k| scale_bias_relu(k, c))?;
+        let step = Step::new(kernel, [c.ctas, 1, 1])
             .scalar("n", p.elements() as u32)
             .scalar("cols", p.cols)
             .pointer("x", Buffer::Input(0))
@@ -107,27 +114,18 @@ impl Family for ScaleBiasRelu {
     }
 
     fn cost(p: &Problem) -> Cost {
-        let (n, cols) = (p.elements() as f64, f64::from(p.cols));
-        Cost {
-            flops: 2.0 * n,
-            bytes: 4.0 * (2.0 * n + 2.0 * cols),
-        }
+        let tensors = [specs(p), Self::outputs(p)].concat();
+        Cost::once(2.0 * p.elements() as f64, &tensors)
     }
 
     fn inputs(p: &Problem, seed: u64) -> Vec<HostTensor> {
         let mut random = Random::new(seed);
-        let mut draw = |spec: TensorSpec| {
-            let values: Vec<f64> = (0..spec.elements()).map(|_| random.normal()).collect();
-            HostTensor::round(spec, values)
-        };
-        let column = |name| tensor(name, vec![p.cols]);
-        [matrix("x", p), column("scale"), column("bias")]
-            .map(&mut draw)
-            .into()
+        let draw = |spec| HostTensor::normal(spec, &mut random);
+        specs(p).into_iter().map(draw).collect()
     }
 
     fn outputs(p: &Problem) -> Vec<TensorSpec> {
-        vec![matrix("y", p)]
+        vec![TensorSpec::new("y", DType::F32, &[p.rows, p.cols])]
     }
 
     fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
@@ -175,14 +173,9 @@ impl Family for ScaleBiasRelu {
     }
 }
 
-fn matrix(name: &'static str, p: &Problem) -> TensorSpec {
-    tensor(name, vec![p.rows, p.cols])
-}
-
-fn tensor(name: &'static str, shape: Vec<u32>) -> TensorSpec {
-    TensorSpec {
-        name,
-        dtype: DType::F32,
-        shape: shape.into_iter().map(|n| n as usize).collect(),
-    }
+/// The inputs.
+fn specs(p: &Problem) -> Vec<TensorSpec> {
+    let column = |name| TensorSpec::new(name, DType::F32, &[p.cols]);
+    let x = TensorSpec::new("x", DType::F32, &[p.rows, p.cols]);
+    vec![x, column("scale"), column("bias")]
 }

@@ -7,53 +7,51 @@
 //! ```
 
 use super::family::Config;
-use warpline_ir::{BuildErrors, Kernel, Target, build::*};
+use warpline_ir::build::*;
 
 const WARPS: u32 = 8; // that compute
 /// Elements of a tile, which begins anywhere in a row: four for each thread, four times.
 pub(crate) const TILE: u32 = WARPS * 32 * 4 * 4;
 
 /// The kernel.
-pub(crate) fn scale_bias_relu(config: &Config, target: &Target) -> Result<Kernel, BuildErrors> {
-    Kernel::build("scale_bias_relu", target, |k| {
-        let [n, cols] = ["n", "cols"].map(|name| k.param::<u32>(name).multiple_of(4));
-        let [x, scale, bias, y] =
-            ["x", "scale", "bias", "y"].map(|name| k.pointer::<f32>(name).aligned_to(16));
-        let inputs = k.ring("in", config.stages, |s| s.vector::<f32>(TILE));
-        let outputs = k.ring("out", config.stages, |s| s.vector::<f32>(TILE));
-        let mine = || range(cta_id(), n.div_ceil(TILE)).by(grid_ctas());
-        let len = |tile: Reg<u32>| (n - tile * TILE).min(TILE); // the last may be shorter
+pub(crate) fn scale_bias_relu(k: Builder, config: &Config) {
+    let [n, cols] = ["n", "cols"].map(|name| k.param::<u32>(name).multiple_of(4));
+    let [x, scale, bias, y] =
+        ["x", "scale", "bias", "y"].map(|name| k.pointer::<f32>(name).aligned_to(16));
+    let inputs = k.ring("in", config.stages, |s| s.vector::<f32>(TILE));
+    let outputs = k.ring("out", config.stages, |s| s.vector::<f32>(TILE));
+    let mine = || range(cta_id(), n.div_ceil(TILE)).by(grid_ctas());
+    let len = |tile: Reg<u32>| (n - tile * TILE).min(TILE); // the last may be shorter
 
-        let load = |tile: Reg<u32>| {
-            let slot = inputs.acquire();
-            slot.load_bytes(slot.tiles(), x.address(tile * TILE), len(tile) * 4);
-            slot.commit();
-        };
-        let compute = |tile: Reg<u32>| {
-            let fours = [0, 1, 2, 3].map(|j| (thread_in_role() + j * WARPS * 32) * 4);
-            let at = fours.map(|i| (tile * TILE + i) % cols);
-            // Asked for while x is on its way.
-            let [a, b] = [scale, bias].map(|by| at.map(|col| by.load_vec::<4>(col)));
-            let (from, to) = (inputs.wait(), outputs.acquire());
-            for ((i, a), b) in fours.into_iter().zip(a).zip(b) {
-                if_(i.lt(len(tile)), || {
-                    let x = from.load_vec::<4>(0u32, i);
-                    to.store_vec(0u32, i, [0, 1, 2, 3].map(|j| relu(x[j].fma(a[j], b[j]))));
-                });
-            }
-            from.release();
-            to.commit();
-        };
-        let store = |tile: Reg<u32>| {
-            let slot = outputs.wait();
-            bulk_store(slot.tiles(), y.address(tile * TILE), len(tile) * 4);
-            bulk_commit();
-            bulk_wait_read(0); // the copy has read the slot
-            slot.release();
-        };
+    let load = |tile: Reg<u32>| {
+        let slot = inputs.acquire();
+        slot.load_bytes(slot.tiles(), x.address(tile * TILE), len(tile) * 4);
+        slot.commit();
+    };
+    let compute = |tile: Reg<u32>| {
+        let fours = [0, 1, 2, 3].map(|j| (thread_in_role() + j * WARPS * 32) * 4);
+        let at = fours.map(|i| (tile * TILE + i) % cols);
+        // Asked for while x is on its way.
+        let [a, b] = [scale, bias].map(|by| at.map(|col| by.load_vec::<4>(col)));
+        let (from, to) = (inputs.wait(), outputs.acquire());
+        for ((i, a), b) in fours.into_iter().zip(a).zip(b) {
+            if_(i.lt(len(tile)), || {
+                let x = from.load_vec::<4>(0u32, i);
+                to.store_vec(0u32, i, [0, 1, 2, 3].map(|j| relu(x[j].fma(a[j], b[j]))));
+            });
+        }
+        from.release();
+        to.commit();
+    };
+    let store = |tile: Reg<u32>| {
+        let slot = outputs.wait();
+        bulk_store(slot.tiles(), y.address(tile * TILE), len(tile) * 4);
+        bulk_commit();
+        bulk_wait_read(0); // the copy has read the slot
+        slot.release();
+    };
 
-        k.role("load").body(|| elect(|| mine().each(load)));
-        k.role("compute").warps(WARPS).body(|| mine().each(compute));
-        k.role("store").body(|| elect(|| mine().each(store)));
-    })
+    k.role("load").body(|| elect(|| mine().each(load)));
+    k.role("compute").warps(WARPS).body(|| mine().each(compute));
+    k.role("store").body(|| elect(|| mine().each(store)));
 }

@@ -104,8 +104,11 @@ fn what_it_does_not_serve_is_refused_with_the_value() {
             "--rows 4294967295 --cols 4",
             "--rows times --cols is at most 2147483648, not 17179869180",
         ),
-        ("--stages 0", "a ring has 1 to 7 stages, not 0"),
-        ("--stages 8", "a ring has 1 to 7 stages, not 8"),
+        ("--stages 0", "a ring has at least 1 stage, not 0"),
+        (
+            "--stages 8",
+            "8 stages take 262400 bytes of shared memory, and an SM has 232448\nhelp: choose --stages 3",
+        ),
         ("--ctas 0", "a grid has at least 1 CTA, not 0"),
     ] {
         let reply = called(&format!("mine run scale-bias-relu --device cpu {options}"));

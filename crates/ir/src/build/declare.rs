@@ -366,7 +366,7 @@ impl RoleDecl {
             }
             let loc = s.loc(frame);
             let first_warp = s.roles.iter().map(|r| r.warps).sum();
-            s.role = Some(RoleId(s.roles.len() as u32));
+            let id = RoleId(s.roles.len() as u32);
             s.roles.push(Role {
                 name: self.name.clone(),
                 first_warp,
@@ -375,6 +375,10 @@ impl RoleDecl {
                 body: Block::default(),
                 loc,
             });
+            if s.declare_only {
+                return false;
+            }
+            s.role = Some(id);
             let scope = s.next_scope;
             s.next_scope += 1;
             s.blocks.push(Open {

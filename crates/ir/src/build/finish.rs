@@ -18,7 +18,9 @@ use crate::value::{BarId, BarRef, Operand, RegId, RoleId};
 
 /// Turns what was written into a kernel, or returns every error.
 pub(crate) fn finish(mut s: State) -> Result<Kernel, BuildErrors> {
-    settle_counts(&mut s);
+    if !s.declare_only {
+        settle_counts(&mut s);
+    }
     if let Some(m) = s.meeting
         && reaches_peers(&s)
     {
@@ -41,8 +43,10 @@ pub(crate) fn finish(mut s: State) -> Result<Kernel, BuildErrors> {
         });
     }
     let shared_bytes = place_shared(&mut s);
-    move_registers(&mut s);
-    init_barriers(&mut s);
+    if !s.declare_only {
+        move_registers(&mut s);
+        init_barriers(&mut s);
+    }
     let mut epilogue = Block::default();
     if reaches_peers(&s) {
         // No CTA leaves while a peer may still arrive or copy into it.

@@ -46,6 +46,8 @@ pub(crate) struct State {
     pub(crate) serial: u32,
     pub(crate) name: String,
     pub(crate) target: Target,
+    /// Are the bodies of roles left out?
+    pub(crate) declare_only: bool,
     pub(crate) params: Vec<Param>,
     pub(crate) tiles: Vec<Tile>,
     pub(crate) barriers: Vec<Barrier>,
@@ -84,11 +86,19 @@ static SERIAL: AtomicU32 = AtomicU32::new(1);
 /// Keeps the builder open; drops it if the author's closure panics.
 pub(crate) struct OpenBuilder(bool);
 
+/// Opens a builder that leaves out the bodies of roles.
+pub(crate) fn declare_only(target: &Target) -> OpenBuilder {
+    let open = open("declared", target);
+    with(|s| s.declare_only = true);
+    open
+}
+
 pub(crate) fn open(name: &str, target: &Target) -> OpenBuilder {
     let state = State {
         serial: SERIAL.fetch_add(1, Ordering::Relaxed),
         name: name.to_owned(),
         target: *target,
+        declare_only: false,
         params: Vec::new(),
         tiles: Vec::new(),
         barriers: Vec::new(),
