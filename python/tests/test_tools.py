@@ -71,14 +71,13 @@ def test_a_flag_that_is_not_there_is_refused_with_those_that_are(flag: str) -> N
 def test_a_value_that_is_no_count_is_refused(value: Any) -> None:
     shown = "true" if value is True else str(value)
     said = refused("bad-problem", "softmax", rows=value)
-    assert "'--rows <COUNT>'" in said
-    assert f"'{shown}'" in said or not shown
+    assert said.startswith("--rows is a whole number")
+    assert said.endswith(f", not {shown}")
 
 
 def test_a_value_that_is_none_of_several_is_refused_with_them() -> None:
     said = refused("bad-problem", "softmax", dtype="f64")
-    assert "'f64'" in said
-    assert "f32, f16, bf16" in said
+    assert said == "--dtype is f32, f16 or bf16, not f64"
 
 
 def test_a_problem_that_makes_no_sense_is_refused() -> None:
