@@ -4,14 +4,15 @@
 
 use crate::bucket::Bucket;
 use crate::error::FamilyError;
-use crate::family::{Case, Cost, Family, Period, Place};
+use crate::family::{Case, Cost, Family, Op, Period, Place};
 use crate::field::Fields;
-use crate::op::{AnyOp, MeasuredCall};
+use crate::op::{Call, Signature, TensorView, Value as Argument};
 use crate::plan::Plan;
 use crate::request::{FamilyFields, Request};
 use crate::stored::Stored;
 use crate::tensor::{HostTensor, TensorSpec};
 use serde_json::Value;
+use std::fmt;
 use warpline_ir::Target;
 
 /// Several pieces of work, or why there are none.
@@ -358,6 +359,93 @@ fn works<F: Family>(
         Ok(Box::new(work) as Box<dyn AnyWork>)
     };
     cases.into_iter().map(work).collect()
+}
+
+/// What a call comes to: work on the call's tensors.
+type Solve =
+    dyn Fn(&Call<'_>, &Target) -> Result<Option<Box<dyn AnyWork>>, FamilyError> + Send + Sync;
+
+/// An op without the types of its family.
+pub struct AnyOp {
+    /// What callers see of it.
+    pub signature: Signature,
+    /// The family's name.
+    pub family: &'static str,
+    solve: Box<Solve>,
+}
+
+impl fmt::Debug for AnyOp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut s = f.debug_struct("AnyOp");
+        s.field("signature", &self.signature)
+            .field("family", &self.family)
+            .finish()
+    }
+}
+
+impl AnyOp {
+    fn new<F: Family>(op: Op<F>) -> Self {
+        let (name, problem) = (op.signature.name, op.problem);
+        Self {
+            signature: op.signature,
+            family: F::NAME,
+            solve: Box::new(move |call, target| {
+                let (problem, choice) = problem(call)?;
+                if call.outs.iter().all(|out| out.elements() == 0) {
+                    return Ok(None);
+                }
+                let work = Work::<F>::new(problem, &choice, target);
+                Ok(Some(Box::new(work.map_err(|e| named(name, e))?)))
+            }),
+        }
+    }
+
+    /// The work that a call asks for; none where nothing comes out.
+    ///
+    /// The plan's inputs are the tensors that are given, in the order of the
+    /// parameters, and its outputs those of the call. Lists of integers have
+    /// their place among the inputs too, and no kernel reads them.
+    pub fn solve(
+        &self,
+        args: &[Argument],
+        outs: &[TensorView],
+        target: &Target,
+    ) -> Result<Option<Box<dyn AnyWork>>, FamilyError> {
+        let call = Call::new(&self.signature, args, outs)?;
+        (self.solve)(&call, target)
+    }
+
+    /// Refuses outputs that share memory with an input or with each other:
+    /// what must hold of every call anew, as addresses change.
+    pub fn apart(&self, args: &[Argument], outs: &[TensorView]) -> Result<(), FamilyError> {
+        Call {
+            signature: &self.signature,
+            args,
+            outs,
+        }
+        .apart()
+    }
+}
+
+/// What a family refuses, with the op's name before it.
+fn named(op: &str, error: FamilyError) -> FamilyError {
+    match error {
+        FamilyError::Problem(text) => FamilyError::Problem(format!("{op}: {text}")),
+        FamilyError::Config(text) => FamilyError::Config(format!("{op}: {text}")),
+        other => other,
+    }
+}
+
+/// A call that benchmarks make.
+pub struct MeasuredCall {
+    /// The suite.
+    pub suite: &'static str,
+    /// The op's name.
+    pub op: &'static str,
+    /// Its arguments, in the order of the parameters.
+    pub args: Vec<Argument>,
+    /// The work behind it: problem and cost.
+    pub work: Box<dyn AnyWork>,
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 use crate::bucket::Bucket;
 use crate::error::FamilyError;
 use crate::field::Fields;
-use crate::op::Op;
+use crate::op::{Call, Signature, Value};
 use crate::plan::Plan;
 use crate::stored::{Asked, Stored};
 use crate::tensor::{HostTensor, TensorSpec};
@@ -172,6 +172,21 @@ pub trait Family: Send + Sync + 'static {
     {
         Vec::new()
     }
+}
+
+/// The problem that a call asks, and what it fixes of the config.
+pub type AskedOf<F> = Result<(<F as Family>::Problem, <F as Family>::Choice), FamilyError>;
+
+/// An op of a family.
+pub struct Op<F: Family> {
+    /// What callers see of it.
+    pub signature: Signature,
+    /// The problem that a call asks, and what the call fixes of the config:
+    /// addresses that are not on 16 bytes exclude vectors.
+    pub problem: fn(&Call<'_>) -> AskedOf<F>,
+    /// The arguments that ask a problem, in the order of the parameters, for
+    /// benchmarks; tensors have no address.
+    pub args: fn(&F::Problem) -> Vec<Value>,
 }
 
 /// How a large problem repeats a small one of the same class.

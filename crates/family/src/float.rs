@@ -1,6 +1,5 @@
 //! The floating-point types that families take as a flag.
 
-use crate::words;
 use warpline_ir::DType;
 
 words! {

@@ -17,11 +17,13 @@
 //! | [`erased`] | families and work without their types |
 //! | [`shipped`] | the work that a family names itself |
 
+#[macro_use]
+pub mod field;
+
 pub mod bucket;
 pub mod erased;
 pub mod error;
 pub mod family;
-pub mod field;
 pub mod float;
 pub mod numbers;
 pub mod op;
@@ -36,12 +38,11 @@ pub mod tensor;
 pub use {serde, serde_json};
 
 pub use bucket::Bucket;
-pub use erased::{AnyFamily, AnyWork, Tuning, Work, Works};
+pub use erased::{AnyFamily, AnyOp, AnyWork, MeasuredCall, Tuning, Work, Works};
 pub use error::FamilyError;
-pub use family::{Case, Cost, Family, Period, Place};
+pub use family::{AskedOf, Case, Cost, Family, Op, Period, Place};
 pub use field::{Field, Fields};
 pub use float::Float;
-pub use op::{AnyOp, Op};
 pub use plan::{Address, Bound, Buffer, BufferBytes, Plan, PlanArg, Step, TensorArg};
 pub use program::{Program, Proof};
 pub use request::{FamilyFields, Request};

@@ -1,9 +1,9 @@
 //! `y = x / √(mean of x² + eps) · weight` over each row.
 
-use crate::error::FamilyError;
-use crate::op::{Call, Param};
 use crate::rows::{Given, Held, Lanes, RowOp, Rows, Stat, positive_eps};
-use crate::{fields, words};
+use warpline_family::error::FamilyError;
+use warpline_family::op::{Call, Param};
+use warpline_family::{fields, words};
 use warpline_ir::build::*;
 
 /// The family.

@@ -1,6 +1,6 @@
 //! Roles that kernels of several families have.
 
-use crate::error::FamilyError;
+use warpline_family::error::FamilyError;
 use warpline_ir::Target;
 use warpline_ir::build::*;
 

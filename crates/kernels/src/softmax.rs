@@ -1,10 +1,10 @@
 //! `y = softmax(x)` over each row, by one exponential for each element.
 
-use crate::error::FamilyError;
-use crate::field::NoFields;
-use crate::op::{Call, Param};
 use crate::rows::{Given, Held, Lanes, RowOp, Rows, Stat};
 use std::f32::consts::LOG2_E;
+use warpline_family::error::FamilyError;
+use warpline_family::field::NoFields;
+use warpline_family::op::{Call, Param};
 use warpline_ir::build::*;
 
 /// The family.

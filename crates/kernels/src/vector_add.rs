@@ -1,19 +1,20 @@
 //! `c = a + b`, element by element: the smallest assembly line, in three forms to compare.
 
-use crate::bucket::{Bucket, doubling};
-use crate::error::FamilyError;
-use crate::family::{Case, Cost, Family, Period, Place};
-pub use crate::float::Float;
-use crate::numbers::{Random, half_ulp};
-use crate::op::layout::walk;
-use crate::op::{Call, Op, Output, Param, Side, Signature, TensorView};
-use crate::plan::{Buffer, Plan, Step};
-use crate::program::Program;
-use crate::tensor::{HostTensor, TensorSpec};
-use crate::{config, fields, words};
 use half::{bf16, f16};
 use serde_json::{Value, json};
 use std::ops::Add;
+use warpline_family::Op;
+use warpline_family::bucket::{Bucket, doubling};
+use warpline_family::error::FamilyError;
+use warpline_family::family::{Case, Cost, Family, Period, Place};
+pub use warpline_family::float::Float;
+use warpline_family::numbers::{Random, half_ulp};
+use warpline_family::op::layout::walk;
+use warpline_family::op::{Call, Output, Param, Side, Signature, TensorView};
+use warpline_family::plan::{Buffer, Plan, Step};
+use warpline_family::program::Program;
+use warpline_family::tensor::{HostTensor, TensorSpec};
+use warpline_family::{config, fields, words};
 use warpline_ir::build::*;
 use warpline_ir::{Bf16x2, Element, F16x2, Kernel, Scalar, Target};
 

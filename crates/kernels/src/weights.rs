@@ -1,7 +1,7 @@
 //! The two weights of a gated layer as one tensor.
 
-use crate::error::FamilyError;
-use crate::words;
+use warpline_family::error::FamilyError;
+use warpline_family::words;
 
 /// How many rows of each follow each other in [`Weights::Interleaved`].
 pub const GROUP: usize = 8;
@@ -109,8 +109,8 @@ pub fn unpack<T: Copy>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::field::FieldValue;
     use Weights::{Apart, Concatenated, Interleaved};
+    use warpline_family::field::FieldValue;
 
     /// Elements that say of which weight, row and column they are.
     fn weight(of: char, rows: usize, row_len: usize) -> Vec<(char, usize, usize)> {

@@ -5,7 +5,8 @@ use pyo3::prelude::*;
 use serde_json::{Value as Json, json};
 use warpline::ops::{AnyOp, all};
 use warpline_ir::Target;
-use warpline_kernels::op::{MeasuredCall, Value};
+use warpline_kernels::MeasuredCall;
+use warpline_kernels::op::Value;
 use warpline_kernels::registry;
 
 /// Every op, as JSON: its signature and the schemas that torch registers.

@@ -1,68 +1,14 @@
 //! The values of one call, by name.
 
 use super::signature::{Kind, Param, Signature};
+use super::value::Value;
 use super::view::TensorView;
 use crate::error::FamilyError;
-
-/// An argument.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Value {
-    /// Left out.
-    None,
-    /// A tensor.
-    Tensor(TensorView),
-    /// A floating-point number.
-    Number(f64),
-    /// An integer.
-    Integer(i64),
-    /// Integers, or pairs of them one after the other.
-    Integers(Vec<i64>),
-    /// A word.
-    Text(String),
-    /// Yes or no.
-    Flag(bool),
-}
-
-impl From<TensorView> for Value {
-    fn from(view: TensorView) -> Self {
-        Value::Tensor(view)
-    }
-}
-
-impl From<f64> for Value {
-    fn from(x: f64) -> Self {
-        Value::Number(x)
-    }
-}
-
-impl From<i64> for Value {
-    fn from(n: i64) -> Self {
-        Value::Integer(n)
-    }
-}
-
-impl From<Vec<i64>> for Value {
-    fn from(all: Vec<i64>) -> Self {
-        Value::Integers(all)
-    }
-}
-
-impl From<bool> for Value {
-    fn from(yes: bool) -> Self {
-        Value::Flag(yes)
-    }
-}
-
-impl From<&str> for Value {
-    fn from(word: &str) -> Self {
-        Value::Text(word.into())
-    }
-}
 
 /// One call of an op, whose outputs have the types and shapes that were declared.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
-    pub(super) signature: &'a Signature,
+    pub(crate) signature: &'a Signature,
     /// The arguments, in the order of the parameters.
     pub args: &'a [Value],
     /// The outputs.
@@ -71,7 +17,7 @@ pub struct Call<'a> {
 
 impl<'a> Call<'a> {
     /// Refuses values that the signature does not have.
-    pub(super) fn new(
+    pub(crate) fn new(
         signature: &'a Signature,
         args: &'a [Value],
         outs: &'a [TensorView],
@@ -157,7 +103,7 @@ impl<'a> Call<'a> {
     }
 
     /// Refuses outputs that share bytes with an input or with each other.
-    pub(super) fn apart(&self) -> Result<(), FamilyError> {
+    pub(crate) fn apart(&self) -> Result<(), FamilyError> {
         let named = |(param, value): (&'a Param, &'a Value)| match value {
             Value::Tensor(view) => Some((param.name, view)),
             _ => None,

@@ -1,6 +1,6 @@
 //! What callers see of an op: its name, its parameters, what comes out.
 
-use super::call::Value;
+use super::value::Value;
 use super::view::TensorView;
 use crate::error::FamilyError;
 use serde::Serialize;

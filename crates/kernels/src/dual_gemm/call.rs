@@ -2,16 +2,17 @@
 
 use super::DualGemm;
 use super::problem::Problem;
-use crate::error::FamilyError;
-use crate::field::FieldValue;
 use crate::gemm;
 use crate::gemm::call::{
     INVARIANT, TYPE, activation, choice, extents, factor, lies, plain, rows, scaled,
 };
 use crate::gemm::{Activation, Factor, Layout};
 use crate::nvfp4::ScaleLayout;
-use crate::op::{Call, Op, Output, Param, Side, Signature, TensorView, Value};
 use crate::weights::Weights;
+use warpline_family::Op;
+use warpline_family::error::FamilyError;
+use warpline_family::field::FieldValue;
+use warpline_family::op::{Call, Output, Param, Side, Signature, TensorView, Value};
 use warpline_ir::DType;
 
 const X: Param = Param::tensor(

@@ -18,14 +18,14 @@ mod table;
 
 pub use problem::{Operands, Problem};
 
-use crate::bucket::Bucket;
-use crate::error::FamilyError;
-use crate::family::{Case, Cost, Family, Period, Place};
 use crate::gemm::{Choice, Config, Gemm};
 use crate::nvfp4::ScaleLayout;
-use crate::op::Op;
-use crate::plan::Plan;
-use crate::tensor::{HostTensor, TensorSpec};
+use warpline_family::Op;
+use warpline_family::bucket::Bucket;
+use warpline_family::error::FamilyError;
+use warpline_family::family::{Case, Cost, Family, Period, Place};
+use warpline_family::plan::Plan;
+use warpline_family::tensor::{HostTensor, TensorSpec};
 use warpline_ir::Target;
 
 /// The family.

@@ -1,11 +1,11 @@
 //! What is asked of a gated layer.
 
-use crate::float::Float;
 use crate::gemm;
 use crate::gemm::{Activation, Factor};
 use crate::nvfp4::ScaleLayout;
 use crate::weights::Weights;
-use crate::{fields, words};
+use warpline_family::float::Float;
+use warpline_family::{fields, words};
 
 fields! {
     /// What is asked: `C[M, N] = gate(A[M, K] · B₁[N, K]ᵀ) ∘ (A · B₂[N, K]ᵀ)`, both

@@ -1,12 +1,12 @@
 //! The test tables: small problems that reach every path.
 
 use super::problem::{Operands, Problem};
-use crate::family::Case;
-use crate::float::Float;
 use crate::gemm::table::form;
 use crate::gemm::{Activation, Choice, Cluster, Factor, Form, Order};
 use crate::nvfp4::ScaleLayout;
 use crate::weights::Weights;
+use warpline_family::family::Case;
+use warpline_family::float::Float;
 
 type Cases = Vec<Case<Problem, Choice>>;
 

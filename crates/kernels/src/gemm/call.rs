@@ -1,14 +1,15 @@
 //! The ops: from a call to a problem.
 
 use super::config::Choice;
-use super::epilogue::Activation;
+use super::problem::Activation;
 use super::problem::{Factor, Layout, Problem};
 use super::{Gemm, Linear};
-use crate::error::FamilyError;
-use crate::field::FieldValue;
-use crate::float::Float;
-use crate::op::layout::walk;
-use crate::op::{Call, Op, Output, Param, Side, Signature, TensorView, Value};
+use warpline_family::Op;
+use warpline_family::error::FamilyError;
+use warpline_family::field::FieldValue;
+use warpline_family::float::Float;
+use warpline_family::op::layout::walk;
+use warpline_family::op::{Call, Output, Param, Side, Signature, TensorView, Value};
 use warpline_ir::DType;
 
 pub(crate) const TYPE: Param = Param::element_type(

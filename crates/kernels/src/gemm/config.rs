@@ -1,12 +1,11 @@
 //! How a product is solved: forms, tiles, and whether they fit the machine.
 
-use super::problem::{Class, Layout, Problem, Sums};
-use super::tile_scheduler::MOST_TILES;
-use crate::error::FamilyError;
+use super::problem::{Class, Layout, MOST_TILES, Problem, Sums};
 use crate::roles::{self, Budget};
 use crate::weights::Weights;
-use crate::{fields, words};
 use std::ops::Range;
+use warpline_family::error::FamilyError;
+use warpline_family::{fields, words};
 use warpline_ir::{Target, build};
 
 words! {

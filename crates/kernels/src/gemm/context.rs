@@ -4,8 +4,8 @@ use super::config::{Area, Config};
 use super::epilogue::{Epilogue, Out};
 use super::mainloop::{Mainloop, MainloopOrder, Stage};
 use super::offset::Offset;
-use super::problem::{Class, MOST};
-use super::tile_scheduler::{MOST_TILES, TileCoord, TileScheduler};
+use super::problem::{Class, MOST, MOST_TILES};
+use super::tile_scheduler::{TileCoord, TileScheduler};
 use warpline_ir::Element;
 use warpline_ir::build::*;
 

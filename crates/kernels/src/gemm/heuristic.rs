@@ -5,10 +5,9 @@
 //! of tiles; beside it, the bytes of all SMs that memory must bring.
 
 use super::config::{Choice, Cluster, Config, Form, Order};
-use super::epilogue::Activation;
-use super::problem::{Matrix, Problem, Sums};
+use super::problem::{Activation, Matrix, Problem, Sums};
 use super::tail::Part;
-use crate::error::FamilyError;
+use warpline_family::error::FamilyError;
 use warpline_ir::Target;
 
 /// What the machine does, fitted to what an H200 took for 87 problems, and

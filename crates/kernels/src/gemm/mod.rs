@@ -10,7 +10,7 @@
 //! | [`config`] | schedules, tiles, and whether they fit the machine |
 //! | `schedule` | the roles of a kernel |
 //! | `mainloop` | the ring slot, its loads and its products |
-//! | [`epilogue`] | scale, bias, activation, gate, residual, store |
+//! | `epilogue` | scale, bias, activation, gate, residual, store |
 //! | `tile_scheduler` | which tiles a CTA works on |
 //! | `context` | the pieces of one kernel |
 //! | `heuristic` | configs worth a try, and how long each may take |
@@ -22,7 +22,7 @@
 pub(crate) mod call;
 pub mod config;
 mod context;
-pub mod epilogue;
+pub(crate) mod epilogue;
 mod heuristic;
 mod mainloop;
 mod offset;
@@ -34,22 +34,21 @@ mod tail;
 pub(crate) mod tile_scheduler;
 
 pub use config::{Choice, Cluster, Config, Form, Order};
-pub use epilogue::Activation;
-pub use problem::{Factor, Layout, Problem, Sums};
+pub use problem::{Activation, Factor, Layout, Problem, Sums};
 
-use crate::bucket::Bucket;
-use crate::error::FamilyError;
-use crate::family::{Case, Cost, Family, Period, Place};
-use crate::float::Float;
-use crate::op::Op;
-use crate::plan::{Address, Buffer, Plan, Step, TensorArg, ZEROED};
-use crate::program::Program;
-use crate::tensor::{HostTensor, TensorSpec};
 use half::{bf16, f16};
 use problem::{Class, Matrix};
 use std::marker::PhantomData;
 use std::ops::Range;
 use tile_scheduler::TileScheduler;
+use warpline_family::Op;
+use warpline_family::bucket::Bucket;
+use warpline_family::error::FamilyError;
+use warpline_family::family::{Case, Cost, Family, Period, Place};
+use warpline_family::float::Float;
+use warpline_family::plan::{Address, Buffer, Plan, Step, TensorArg, ZEROED};
+use warpline_family::program::Program;
+use warpline_family::tensor::{HostTensor, TensorSpec};
 use warpline_ir::{BuildErrors, E4m3, E5m2, Kernel, Target};
 
 /// A product, by the name that callers know it by.

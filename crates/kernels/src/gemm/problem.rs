@@ -1,11 +1,10 @@
 //! What is asked of a product.
 
-use super::epilogue::{Activation, Ops, scale};
-use crate::error::FamilyError;
-use crate::float::Float;
-use crate::tensor::TensorSpec;
 use crate::weights::Weights;
-use crate::{fields, words};
+use warpline_family::error::FamilyError;
+use warpline_family::float::Float;
+use warpline_family::tensor::TensorSpec;
+use warpline_family::{fields, words};
 use warpline_ir::DType;
 
 fields! {
@@ -129,6 +128,38 @@ words! {
     }
 }
 
+words! {
+    /// The function of each sum.
+    #[derive(Default)]
+    pub enum Activation {
+        /// The sum itself
+        #[default]
+        None = "none",
+        /// max(x, 0)
+        Relu = "relu",
+        /// x · Φ(x), by the error function
+        GeluErf = "gelu-erf",
+        /// x · Φ(x), by the hyperbolic tangent
+        GeluTanh = "gelu-tanh",
+        /// x / (1 + e⁻ˣ)
+        Silu = "silu",
+        /// 1 / (1 + e⁻ˣ)
+        Sigmoid = "sigmoid",
+    }
+}
+
+/// The ops that are compiled in.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct EpilogueOps {
+    /// A launch number multiplies the accumulators.
+    pub(super) scale: bool,
+    /// Numbers in memory multiply them, of A and of each operand beside it.
+    pub(super) scales: bool,
+    pub(super) bias: bool,
+    pub(super) activation: Activation,
+    pub(super) residual: bool,
+}
+
 /// All of a problem that is compiled in.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Class {
@@ -136,7 +167,7 @@ pub(crate) struct Class {
     pub(super) out: Float,
     pub(super) layout: Layout,
     pub(super) sums: Sums,
-    pub(super) epilogue: Ops,
+    pub(super) epilogue: EpilogueOps,
     pub(super) batched: bool,
     /// Where A is multiplied by two factors, how these lie: apart, also where
     /// they follow each other in one tensor, or interleaved.
@@ -227,10 +258,20 @@ impl Matrix {
 const MOST_BYTES: u64 = 1 << 40;
 /// The most of an extent: coordinates are signed, and tiles reach beyond.
 pub(crate) const MOST: u32 = 1 << 30;
-/// The most products of a batch.
+/// The most tiles of a launch, with room for a step of the grid.
+pub(super) const MOST_TILES: u64 = (1 << 31) - 1;
+/// The most GEMMs of a batch.
 pub(crate) const MOST_BATCH: u32 = 1 << 20;
 /// About what the L2 of an H100 or H200 holds.
 const L2_BYTES: f64 = (60 << 20) as f64;
+
+/// The inputs that hold scales, that of A first.
+pub(super) fn scale_names(gated: bool) -> &'static [&'static str] {
+    match gated {
+        false => &["scale_a", "scale_b"],
+        true => &["scale_a", "scale_gate", "scale_up"],
+    }
+}
 
 impl Problem {
     /// A bare product of dense matrices.
@@ -276,7 +317,7 @@ impl Problem {
             out: self.out(),
             layout: self.layout,
             sums: self.sums,
-            epilogue: Ops {
+            epilogue: EpilogueOps {
                 scale: self.scale.is_some(),
                 scales: self.scales,
                 bias: self.bias,
@@ -471,7 +512,7 @@ impl Problem {
 
     /// What the scales in memory are called, that of A first.
     pub(super) fn scale_names(&self) -> &'static [&'static str] {
-        scale::names(self.up.is_some())
+        scale_names(self.up.is_some())
     }
 
     /// Which input has that name.

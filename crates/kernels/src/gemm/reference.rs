@@ -2,9 +2,9 @@
 
 use super::epilogue::{bias, gate, residual, scale};
 use super::problem::{Layout, Problem};
-use crate::numbers::{Random, half_ulp};
-use crate::tensor::{HostTensor, TensorSpec, UNTOUCHED};
 use crate::weights::Weights;
+use warpline_family::numbers::{Random, half_ulp};
+use warpline_family::tensor::{HostTensor, TensorSpec, UNTOUCHED};
 use warpline_ir::DType;
 
 /// What an error may be, as a part of the sum of magnitudes: the tensor cores

@@ -1,10 +1,10 @@
 //! The test tables: small problems that reach every path.
 
 use super::config::{Choice, Cluster, Form, Order};
-use super::epilogue::Activation;
+use super::problem::Activation;
 use super::problem::{Factor, Layout, Problem, Sums};
-use crate::family::Case;
-use crate::float::Float;
+use warpline_family::family::Case;
+use warpline_family::float::Float;
 
 type Cases = Vec<Case<Problem, Choice>>;
 

@@ -6,8 +6,8 @@
 
 use super::config::{Choice, Config, Order};
 use super::problem::{Layout, Problem};
-use crate::error::FamilyError;
 use std::ops::Range;
+use warpline_family::error::FamilyError;
 use warpline_ir::Target;
 
 /// What one kernel does of a product.

@@ -1,13 +1,10 @@
 //! The tile scheduler: which tiles a CTA works on, and in which order (rasterization).
 
 use super::config::{Cluster, Config, Order};
-use super::problem::{Class, MOST, MOST_BATCH, Problem};
-use crate::plan::{Buffer, Step};
+use super::problem::{Class, MOST, MOST_BATCH, MOST_TILES, Problem};
+use warpline_family::plan::{Buffer, Step};
 use warpline_ir::Extent;
 use warpline_ir::build::*;
-
-/// The most tiles of a launch, with room for a step of the grid.
-pub(super) const MOST_TILES: u64 = (1 << 31) - 1;
 
 /// The tiles of all GEMMs of a batch, as the roles of a CTA visit them.
 #[derive(Clone, Copy)]

@@ -15,7 +15,7 @@ use super::line::Line;
 use super::problem::{Class, Problem};
 use super::texel::{Number, Texel};
 use super::walk::Item;
-use crate::plan::{Buffer, Step, TensorArg};
+use warpline_family::plan::{Buffer, Step, TensorArg};
 use warpline_ir::build::*;
 use warpline_ir::{Swizzle, TensorMapDecl};
 

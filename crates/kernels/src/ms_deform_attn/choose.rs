@@ -6,7 +6,7 @@ use super::lanes::{BYTES, Lanes, Reads};
 use super::problem::{Class, Problem};
 use super::share;
 use super::specialized;
-use crate::error::FamilyError;
+use warpline_family::error::FamilyError;
 use warpline_ir::Target;
 
 /// Registers of a thread that works out points for others.

@@ -5,7 +5,7 @@ use super::lanes::{Lanes, Reads};
 use super::problem::Class;
 use super::record::{Format, Shelf};
 use super::specialized;
-use crate::{fields, words};
+use warpline_family::{fields, words};
 
 words! {
     /// The structure of the program.

@@ -1,8 +1,8 @@
 //! How the lanes of a warp share pixels: which of them reads what.
 
 use super::problem::Class;
-use crate::float::Float;
-use crate::words;
+use warpline_family::float::Float;
+use warpline_family::words;
 
 words! {
     /// What the lanes of one query read of a point at a time.

@@ -45,14 +45,6 @@ pub use config::{Choice, Config, Form, Handed, Order, Share};
 pub use lanes::Reads;
 pub use problem::{Layout, Locations, Problem, Shapes};
 
-use crate::error::FamilyError;
-use crate::family::{Case, Cost, Family, Period, Place};
-use crate::float::Float;
-use crate::op::Op;
-use crate::plan::{Buffer, Plan, Step, TensorArg};
-use crate::program::Program;
-use crate::stored::{Asked, Stored};
-use crate::tensor::{HostTensor, TensorSpec};
 use half::{bf16, f16};
 use lanes::Lanes;
 use line::Line;
@@ -60,6 +52,14 @@ use problem::Class;
 use share::Shares;
 use texel::{Number, Texel};
 use walk::Walk;
+use warpline_family::Op;
+use warpline_family::error::FamilyError;
+use warpline_family::family::{Case, Cost, Family, Period, Place};
+use warpline_family::float::Float;
+use warpline_family::plan::{Buffer, Plan, Step, TensorArg};
+use warpline_family::program::Program;
+use warpline_family::stored::{Asked, Stored};
+use warpline_family::tensor::{HostTensor, TensorSpec};
 use warpline_ir::{BuildErrors, Kernel, Target};
 
 /// The family.

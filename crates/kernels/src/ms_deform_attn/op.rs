@@ -3,9 +3,10 @@
 use super::MsDeformAttn;
 use super::config::Choice;
 use super::problem::{Layout, MOST, MOST_PIXELS, Problem, Shapes};
-use crate::error::FamilyError;
-use crate::float::Float;
-use crate::op::{Call, Op, Output, Param, Side, Signature, TensorView, Value};
+use warpline_family::Op;
+use warpline_family::error::FamilyError;
+use warpline_family::float::Float;
+use warpline_family::op::{Call, Output, Param, Side, Signature, TensorView, Value};
 
 const ABOUT: &str =
     "Multi-scale deformable attention: weighed sums of points between pixels of several maps";

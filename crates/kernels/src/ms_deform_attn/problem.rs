@@ -1,13 +1,13 @@
 //! What is asked: extents, types, levels, and where the points lie.
 
-use crate::error::FamilyError;
-use crate::field::{FieldValue, Kind};
-use crate::float::Float;
-use crate::tensor::TensorSpec;
-use crate::{fields, words};
 use serde_json::Value;
 use std::fmt;
 use std::str::FromStr;
+use warpline_family::error::FamilyError;
+use warpline_family::field::{FieldValue, Kind};
+use warpline_family::float::Float;
+use warpline_family::tensor::TensorSpec;
+use warpline_family::{fields, words};
 use warpline_ir::DType;
 
 fields! {

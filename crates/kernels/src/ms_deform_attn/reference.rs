@@ -1,10 +1,10 @@
 //! Points that are drawn, and the float64 reference.
 
 use super::problem::{Locations, Problem};
-use crate::float::Float;
-use crate::numbers::{Random, value};
 use crate::parallel;
-use crate::tensor::HostTensor;
+use warpline_family::float::Float;
+use warpline_family::numbers::{Random, value};
+use warpline_family::tensor::HostTensor;
 
 /// Inputs drawn from a seed.
 pub(super) fn inputs(p: &Problem, seed: u64) -> Vec<HostTensor> {

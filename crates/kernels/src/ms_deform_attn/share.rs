@@ -3,7 +3,7 @@
 use super::config::{Config, Share};
 use super::lanes::Lanes;
 use super::problem::{LIMIT, Problem};
-use crate::plan::Step;
+use warpline_family::plan::Step;
 use warpline_ir::build::*;
 
 /// Who works on what.

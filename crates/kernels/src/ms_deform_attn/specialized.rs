@@ -15,8 +15,8 @@ use super::problem::{Class, Problem};
 use super::record::{Lent, Record, Row, Shelf};
 use super::texel::{Number, Texel};
 use super::walk::Item;
-use crate::plan::{Buffer, Step, TensorArg};
 use crate::roles::helper;
+use warpline_family::plan::{Buffer, Step, TensorArg};
 use warpline_ir::build::*;
 use warpline_ir::{Swizzle, TensorMapDecl};
 

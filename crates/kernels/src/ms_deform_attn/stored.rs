@@ -1,8 +1,8 @@
 //! What stored tensors say of a problem: levels, layout, extents.
 
 use super::problem::{INPUTS, Layout, MOST_PIXELS, Problem, Shapes};
-use crate::error::FamilyError;
-use crate::stored::{Asked, Stored};
+use warpline_family::error::FamilyError;
+use warpline_family::stored::{Asked, Stored};
 
 /// Takes the levels and their layout from the tensors that hold them, and
 /// other extents from the shapes of tensors that are stored with one.

@@ -3,8 +3,8 @@
 use super::config::{Choice, Form, Handed, Order, Share};
 use super::lanes::Reads;
 use super::problem::{Layout, Locations, Problem};
-use crate::family::Case;
-use crate::float::Float;
+use warpline_family::family::Case;
+use warpline_family::float::Float;
 
 /// Small problems.
 pub(super) fn cases() -> Vec<Case<Problem, Choice>> {

@@ -3,7 +3,7 @@
 use super::config::{Config, Order};
 use super::level::Extent;
 use super::problem::{Class, Problem};
-use crate::plan::Step;
+use warpline_family::plan::Step;
 use warpline_ir::build::*;
 
 /// What one CTA works on at a time: some queries of a batch, and of its heads.

@@ -1,7 +1,7 @@
 //! e2m1 codes: a sign, two bits of exponent and one of mantissa.
 
 use super::require;
-use crate::error::FamilyError;
+use warpline_family::error::FamilyError;
 
 /// What the low three bits of a code stand for; bit 3 is the sign.
 pub const MAGNITUDES: [f32; 8] = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0];

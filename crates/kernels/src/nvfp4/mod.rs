@@ -21,7 +21,7 @@ pub mod scales;
 pub use quantise::{Quantised, TensorScale, quantise};
 pub use scales::ScaleLayout;
 
-use crate::error::FamilyError;
+use warpline_family::error::FamilyError;
 
 /// How many numbers of a row share a scale.
 pub const BLOCK: usize = 16;

@@ -1,7 +1,7 @@
 //! Products of a code and its scale, and the types that hold them all.
 
 use super::{codes, scales};
-use crate::tensor::{HostTensor, TensorSpec};
+use warpline_family::tensor::{HostTensor, TensorSpec};
 use warpline_ir::DType;
 
 /// Code times scale, exactly; NaN if the scale is.

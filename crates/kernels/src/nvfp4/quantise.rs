@@ -1,7 +1,7 @@
 //! Tensors to NVFP4 and back.
 
 use super::{BLOCK, codes, exactly, require, scales, whole_blocks};
-use crate::error::FamilyError;
+use warpline_family::error::FamilyError;
 
 /// Where the scale of a whole tensor comes from.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -125,7 +125,7 @@ impl Quantised {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::numbers::Random;
+    use warpline_family::numbers::Random;
 
     /// Any codes, a 6 or -6 in each block, and any scales but zero.
     fn any(rows: usize, k: usize, tensor_scale: f32) -> Quantised {

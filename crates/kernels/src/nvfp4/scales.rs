@@ -1,9 +1,9 @@
 //! Scales of blocks: e4m3, and where they lie in memory.
 
 use super::{BLOCK, exactly, whole_blocks};
-use crate::error::FamilyError;
-use crate::numbers::{from_fp8, to_fp8};
-use crate::words;
+use warpline_family::error::FamilyError;
+use warpline_family::numbers::{from_fp8, to_fp8};
+use warpline_family::words;
 use warpline_ir::DType;
 
 /// The greatest scale.
@@ -121,8 +121,8 @@ impl ScaleLayout {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::field::FieldValue;
     use ScaleLayout::{Block, Plain};
+    use warpline_family::field::FieldValue;
 
     /// Odd sizes: rows, and K.
     fn sizes() -> impl Iterator<Item = (usize, usize)> {

@@ -3,10 +3,10 @@
 use super::config::Choice;
 use super::op::RowOp;
 use super::problem::{Matrix, Problem};
-use crate::error::FamilyError;
-use crate::float::Float;
-use crate::op::layout::walk;
-use crate::op::{Call, Kind, Output, Param, Side, Signature, TensorView, Value};
+use warpline_family::error::FamilyError;
+use warpline_family::float::Float;
+use warpline_family::op::layout::walk;
+use warpline_family::op::{Call, Kind, Output, Param, Side, Signature, TensorView, Value};
 
 /// The matrix: every op over rows takes it first.
 const X: Param = Param::tensor(
@@ -141,8 +141,8 @@ pub(super) fn args<K: RowOp>(p: &Problem<K::Options>) -> Vec<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::op::AnyOp;
     use crate::ops;
+    use warpline_family::AnyOp;
     use warpline_ir::{DType, Target};
 
     fn op(name: &str) -> AnyOp {

@@ -3,8 +3,8 @@
 use super::cell::VECTOR;
 use super::problem::Shape;
 use super::rule::{MOST_THREADS, Room};
-use crate::error::FamilyError;
-use crate::{fields, words};
+use warpline_family::error::FamilyError;
+use warpline_family::{fields, words};
 use warpline_ir::Target;
 
 words! {
@@ -377,7 +377,7 @@ pub(super) fn candidates(shape: &Shape, weights: usize, target: &Target) -> Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::float::Float;
+    use warpline_family::float::Float;
 
     fn config(choice: Choice) -> Result<Config, String> {
         let shape = Shape {

@@ -33,18 +33,18 @@ pub use config::{Choice, Config, Form, Weights};
 pub use op::{Given, Held, Lanes, RowOp, Stat};
 pub use problem::{Matrix, Problem};
 
-use crate::bucket::{Bucket, doubling};
-use crate::error::FamilyError;
-use crate::family::{Case, Cost, Family, Period, Place};
-use crate::float::Float;
-use crate::numbers::{Random, half_ulp};
-use crate::op::Op;
-use crate::plan::{Buffer, Plan, Step};
-use crate::program::Program;
-use crate::tensor::{HostTensor, TensorSpec};
 use half::{bf16, f16};
 use serde_json::{Value, json};
 use std::marker::PhantomData;
+use warpline_family::Op;
+use warpline_family::bucket::{Bucket, doubling};
+use warpline_family::error::FamilyError;
+use warpline_family::family::{Case, Cost, Family, Period, Place};
+use warpline_family::float::Float;
+use warpline_family::numbers::{Random, half_ulp};
+use warpline_family::plan::{Buffer, Plan, Step};
+use warpline_family::program::Program;
+use warpline_family::tensor::{HostTensor, TensorSpec};
 use warpline_ir::Target;
 
 /// The family of an operation on rows.
@@ -178,7 +178,7 @@ impl<K: RowOp> Family for Rows<K> {
             };
             y.extend(values.into_iter().map(bound));
             // What lies between the rows stays as it was.
-            y.extend((cols..shape.y_stride as usize).map(|_| crate::UNTOUCHED));
+            y.extend((cols..shape.y_stride as usize).map(|_| warpline_family::UNTOUCHED));
         }
         vec![y]
     }

@@ -2,9 +2,9 @@
 
 use warpline_ir::build::*;
 
-use crate::error::FamilyError;
-use crate::field::Fields;
-use crate::op::{Call, Param};
+use warpline_family::error::FamilyError;
+use warpline_family::field::Fields;
+use warpline_family::op::{Call, Param};
 
 /// The values of a row that one thread holds, in units that are loaded and stored at once.
 #[derive(Clone)]

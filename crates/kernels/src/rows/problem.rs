@@ -1,11 +1,11 @@
 //! What is asked of a family over rows.
 
-use crate::error::FamilyError;
-use crate::field::{Field, FieldError, Fields};
-use crate::fields;
-use crate::float::Float;
-use crate::tensor::TensorSpec;
 use serde_json::Value;
+use warpline_family::error::FamilyError;
+use warpline_family::field::{Field, FieldError, Fields};
+use warpline_family::fields;
+use warpline_family::float::Float;
+use warpline_family::tensor::TensorSpec;
 
 fields! {
     /// The matrix x, and y, which has its shape.

@@ -3,8 +3,8 @@
 use super::config::{Choice, Form, Weights};
 use super::op::RowOp;
 use super::problem::Problem;
-use crate::family::Case;
-use crate::float::Float;
+use warpline_family::family::Case;
+use warpline_family::float::Float;
 
 /// Small problems that reach every path.
 pub(super) fn cases<K: RowOp>() -> Vec<Case<Problem<K::Options>, Choice>> {

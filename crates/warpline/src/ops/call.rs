@@ -2,7 +2,8 @@
 
 use super::all;
 use crate::error::Error;
-use warpline_kernels::op::{AnyOp, TensorView, Value};
+use warpline_kernels::AnyOp;
+use warpline_kernels::op::{TensorView, Value};
 use warpline_kernels::{BufferBytes, FamilyError};
 
 /// A call of an op: what is not given has its default.

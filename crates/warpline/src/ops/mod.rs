@@ -44,7 +44,8 @@ pub use call::Call;
 pub use launch::Planned;
 pub(crate) use plans::Plans;
 use std::sync::LazyLock;
-pub use warpline_kernels::op::{AnyOp, TensorView, Value};
+pub use warpline_kernels::AnyOp;
+pub use warpline_kernels::op::{TensorView, Value};
 pub(crate) use workspace::Workspaces;
 
 /// Every op, in the order of the registry.

@@ -3,15 +3,16 @@
 use super::super::DualGemm;
 use super::super::problem::{Operands, Problem};
 use super::{numbers, specs};
-use crate::error::FamilyError;
-use crate::field::FieldValue;
-use crate::float::Float;
 use crate::gemm;
 use crate::gemm::call::{INVARIANT, TYPE, activation, choice, plain, rows, side};
 use crate::gemm::{Activation, Factor};
 use crate::nvfp4::{BLOCK, ScaleLayout};
-use crate::op::{Call, Op, Output, Param, Side, Signature, TensorView, Value};
 use crate::weights::Weights;
+use warpline_family::Op;
+use warpline_family::error::FamilyError;
+use warpline_family::field::FieldValue;
+use warpline_family::float::Float;
+use warpline_family::op::{Call, Output, Param, Side, Signature, TensorView, Value};
 use warpline_ir::DType;
 
 /// The parameters that are tensors, and the inputs of a plan that they are.

@@ -2,9 +2,9 @@
 
 use super::super::problem::Problem;
 use super::{line, scales, warps, widened};
-use crate::error::FamilyError;
 use crate::gemm::{Choice, Cluster, Config, Form, Order};
 use crate::roles::{self, Budget};
+use warpline_family::error::FamilyError;
 use warpline_ir::Target;
 
 /// Bytes of a slot of A.

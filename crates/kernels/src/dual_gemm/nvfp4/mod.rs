@@ -43,18 +43,18 @@ pub(super) use config::{baseline, candidates, config, estimate, fit};
 pub(super) use reference::{inputs, reference};
 
 use super::problem::Problem;
-use crate::error::FamilyError;
-use crate::family::Cost;
-use crate::float::Float;
 use crate::gemm;
 use crate::gemm::{Config, Factor, Form};
 use crate::nvfp4::{BLOCK, ScaleLayout};
-use crate::plan::{Address, Buffer, Plan, Step, TensorArg, ZEROED};
-use crate::program::Program;
-use crate::tensor::TensorSpec;
 use crate::weights::Weights;
 use half::{bf16, f16};
 use line::Course;
+use warpline_family::error::FamilyError;
+use warpline_family::family::Cost;
+use warpline_family::float::Float;
+use warpline_family::plan::{Address, Buffer, Plan, Step, TensorArg, ZEROED};
+use warpline_family::program::Program;
+use warpline_family::tensor::TensorSpec;
 use warpline_ir::{DType, Target};
 
 /// The type of numbers that tensor cores see, and of C.

@@ -4,17 +4,17 @@ use super::super::problem::Problem;
 use super::{float, specs};
 use crate::gemm::epilogue::gate;
 use crate::gemm::reference::{bounded, dot};
-use crate::numbers::Random;
 use crate::nvfp4::{BLOCK, Quantised};
-use crate::tensor::{HostTensor, UNTOUCHED};
 use crate::weights::Weights;
+use warpline_family::numbers::Random;
+use warpline_family::tensor::{HostTensor, UNTOUCHED};
 use warpline_ir::DType;
 
 /// Tensors drawn from a seed: codes of magnitudes up to 1.5, both signs, and
 /// scales from 0 to 1, so that sums of thousands stay inside of f16.
 pub(crate) fn inputs(p: &Problem, seed: u64) -> Vec<HostTensor> {
     let mut random = Random::new(seed);
-    let draw = |spec: crate::tensor::TensorSpec| match spec.dtype {
+    let draw = |spec: warpline_family::tensor::TensorSpec| match spec.dtype {
         DType::U8 => {
             let data = (0..spec.elements()).map(|_| random.bits() as u8 & 0xbb);
             let data = data.collect();

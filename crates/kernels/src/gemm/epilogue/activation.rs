@@ -1,27 +1,7 @@
 //! The activation: a function of each value.
 
-use crate::words;
+use crate::gemm::problem::Activation;
 use warpline_ir::build::*;
-
-words! {
-    /// The function of each sum.
-    #[derive(Default)]
-    pub enum Activation {
-        /// The sum itself
-        #[default]
-        None = "none",
-        /// max(x, 0)
-        Relu = "relu",
-        /// x · Φ(x), by the error function
-        GeluErf = "gelu-erf",
-        /// x · Φ(x), by the hyperbolic tangent
-        GeluTanh = "gelu-tanh",
-        /// x / (1 + e⁻ˣ)
-        Silu = "silu",
-        /// 1 / (1 + e⁻ˣ)
-        Sigmoid = "sigmoid",
-    }
-}
 
 /// √(2/π), of gelu-tanh.
 const ROOT: f64 = 0.797_884_560_802_865_4;

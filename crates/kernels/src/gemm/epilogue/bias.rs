@@ -1,12 +1,12 @@
 //! The bias: a value for each column of C.
 
 use super::Out;
-use crate::error::FamilyError;
 use crate::gemm::offset::Offset;
 use crate::gemm::problem::Problem;
-use crate::plan::{Buffer, Step};
-use crate::tensor::TensorSpec;
 use std::ops::Range as Span;
+use warpline_family::error::FamilyError;
+use warpline_family::plan::{Buffer, Step};
+use warpline_family::tensor::TensorSpec;
 use warpline_ir::build::*;
 
 /// The bias in memory.

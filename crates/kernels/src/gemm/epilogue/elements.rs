@@ -1,7 +1,7 @@
 //! A matrix that is addressed element by element.
 
 use crate::gemm::problem::Matrix;
-use crate::plan::{Address, Step};
+use warpline_family::plan::{Address, Step};
 use warpline_ir::Element;
 use warpline_ir::build::*;
 

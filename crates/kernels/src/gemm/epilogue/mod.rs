@@ -14,7 +14,7 @@
 //! | `elements` | a matrix that is addressed element by element |
 //! | `out` | the types of C |
 
-pub(super) mod activation;
+mod activation;
 pub(super) mod bias;
 mod elements;
 pub(crate) mod gate;
@@ -23,7 +23,6 @@ pub(super) mod residual;
 pub(super) mod scale;
 mod store;
 
-pub use activation::Activation;
 pub(super) use bias::BiasValues;
 pub(super) use out::Out;
 pub(super) use scale::Scales;
@@ -33,27 +32,15 @@ use super::config::Config;
 use super::mainloop::boxes;
 use super::offset::Offset;
 use super::problem::{Class, Matrix, Problem};
-use crate::error::FamilyError;
-use crate::plan::{Address, Buffer, Step, TensorArg};
-use crate::tensor::TensorSpec;
 use bias::Bias;
 use elements::Elements;
 use residual::Residual;
 use scale::Scale;
 use std::ops::Range as Span;
+use warpline_family::error::FamilyError;
+use warpline_family::plan::{Address, Buffer, Step, TensorArg};
+use warpline_family::tensor::TensorSpec;
 use warpline_ir::build::*;
-
-/// The ops that are compiled in.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub(super) struct Ops {
-    /// A launch number multiplies the accumulators.
-    pub(super) scale: bool,
-    /// Numbers in memory multiply them, of A and of each operand beside it.
-    pub(super) scales: bool,
-    pub(super) bias: bool,
-    pub(super) activation: Activation,
-    pub(super) residual: bool,
-}
 
 /// The epilogue of a kernel.
 pub(super) struct Epilogue<T: Out> {

@@ -2,11 +2,11 @@
 
 use super::Out;
 use super::elements::{self, Elements};
-use crate::error::FamilyError;
 use crate::gemm::offset::Offset;
 use crate::gemm::problem::Problem;
-use crate::plan::{Buffer, Step};
-use crate::tensor::TensorSpec;
+use warpline_family::error::FamilyError;
+use warpline_family::plan::{Buffer, Step};
+use warpline_family::tensor::TensorSpec;
 use warpline_ir::build::*;
 
 /// The residual in memory.

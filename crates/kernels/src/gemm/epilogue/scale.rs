@@ -1,9 +1,9 @@
 //! Scales of the accumulators: a number of the launch, and numbers in memory.
 
-use crate::error::FamilyError;
-use crate::gemm::problem::{Class, Problem};
-use crate::plan::{Buffer, Step};
-use crate::tensor::TensorSpec;
+use crate::gemm::problem::{Class, Problem, scale_names};
+use warpline_family::error::FamilyError;
+use warpline_family::plan::{Buffer, Step};
+use warpline_family::tensor::TensorSpec;
 use warpline_ir::build::*;
 
 /// The scale of each accumulator: of the GEMM, or of gate and of up.
@@ -26,7 +26,7 @@ impl Scale {
             launch: ops.scale.then(|| k.param("scale")),
             memory: match ops.scales {
                 false => Vec::new(),
-                true => names(class.up.is_some()).iter().map(one).collect(),
+                true => scale_names(class.up.is_some()).iter().map(one).collect(),
             },
         }
     }
@@ -41,7 +41,7 @@ impl Scale {
             step = step.scalar("scale", scale);
         }
         if p.scales {
-            for name in names(p.up.is_some()) {
+            for name in scale_names(p.up.is_some()) {
                 step = step.pointer(name, Buffer::named(inputs, name)?);
             }
         }
@@ -64,14 +64,6 @@ impl Scale {
             (one, other) => one.or(other),
         };
         all
-    }
-}
-
-/// The inputs that hold scales, that of A first.
-pub(in crate::gemm) fn names(gated: bool) -> &'static [&'static str] {
-    match gated {
-        false => &["scale_a", "scale_b"],
-        true => &["scale_a", "scale_gate", "scale_up"],
     }
 }
 

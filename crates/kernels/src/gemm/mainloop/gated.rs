@@ -4,13 +4,13 @@
 //! that one consumer multiplies are together.
 
 use super::{Filled, KTile, Mainloop, Part, copy, parts, width};
-use crate::error::FamilyError;
 use crate::gemm::config::{Cluster, Config};
 use crate::gemm::problem::{Class, Matrix, Problem};
-use crate::plan::{Address, Buffer, Step, TensorArg};
-use crate::tensor::TensorSpec;
 use crate::weights::Weights;
 use std::ops::Range as Span;
+use warpline_family::error::FamilyError;
+use warpline_family::plan::{Address, Buffer, Step, TensorArg};
+use warpline_family::tensor::TensorSpec;
 use warpline_ir::build::*;
 use warpline_ir::{Element, TensorMapDecl};
 

@@ -1,12 +1,12 @@
 //! B as [N, K], as the weights of a linear layer: a row for each column of C.
 
 use super::{Filled, KTile, Mainloop, Part, boxes, copy, parts, width};
-use crate::error::FamilyError;
 use crate::gemm::config::{Cluster, Config};
 use crate::gemm::problem::{Class, Matrix, Problem};
-use crate::plan::{Address, Buffer, Step, TensorArg};
-use crate::tensor::TensorSpec;
 use std::ops::Range as Span;
+use warpline_family::error::FamilyError;
+use warpline_family::plan::{Address, Buffer, Step, TensorArg};
+use warpline_family::tensor::TensorSpec;
 use warpline_ir::Element;
 use warpline_ir::build::*;
 

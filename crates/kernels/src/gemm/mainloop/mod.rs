@@ -19,13 +19,13 @@ pub(super) use order::{MainloopOrder, TAIL};
 use super::config::{Area, Cluster, Config, Form};
 use super::offset::Offset;
 use super::problem::{Class, Layout, Matrix, Problem, Sums};
-use crate::error::FamilyError;
-use crate::plan::{Address, Step, TensorArg};
-use crate::tensor::TensorSpec;
 use gated::Gated;
 use k_major::KMajor;
 use n_major::NMajor;
 use std::ops::Range as Span;
+use warpline_family::error::FamilyError;
+use warpline_family::plan::{Address, Step, TensorArg};
+use warpline_family::tensor::TensorSpec;
 use warpline_ir::build::*;
 use warpline_ir::ops::policy::CacheHint;
 use warpline_ir::{DType, Element, TensorMapDecl};
@@ -109,7 +109,7 @@ impl Mainloop {
         cols: &Span<u32>,
         tensor: impl Fn(Address, Matrix) -> TensorArg,
     ) -> Result<Step, FamilyError> {
-        let a = crate::plan::Buffer::named(inputs, "a")?;
+        let a = warpline_family::plan::Buffer::named(inputs, "a")?;
         let step = step.tensor("a", tensor(a.into(), p.a()));
         match (p.up, p.layout) {
             (Some(weights), _) => Gated::give(step, p, inputs, cols, weights, tensor),

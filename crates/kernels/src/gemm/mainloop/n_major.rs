@@ -1,12 +1,12 @@
 //! B as [K, N]: a row for each element of K. The tensor cores read 16-bit types across rows.
 
 use super::{Filled, KTile, Mainloop, Part, boxes, copy};
-use crate::error::FamilyError;
 use crate::gemm::config::Config;
 use crate::gemm::problem::{Class, Matrix, Problem};
-use crate::plan::{Address, Buffer, Step, TensorArg};
-use crate::tensor::TensorSpec;
 use std::ops::Range as Span;
+use warpline_family::error::FamilyError;
+use warpline_family::plan::{Address, Buffer, Step, TensorArg};
+use warpline_family::tensor::TensorSpec;
 use warpline_ir::Element;
 use warpline_ir::build::*;
 
