@@ -31,8 +31,8 @@ enum Verdict {
 /// Checks a kernel for a target, structure, resources and protocol; refuses with everything that
 /// is wrong or cannot be decided.
 ///
-/// What was proved once in this process is known by the hash of its text, and costs nothing
-/// the second time. [`examine`] also says how far it was looked.
+/// A kernel that was proved in this process is recognized by its text hash, and is not proved
+/// again. [`examine`] also says how far it was looked.
 ///
 /// ```
 /// use warpline_check::check;

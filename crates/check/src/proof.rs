@@ -1,4 +1,4 @@
-//! What was proved in this process, by the hash of the text. Declared bounds are part of it:
+//! Proofs of this process, by text hash. Declared bounds are part of the text:
 //! a proof that counts on one does not hold without it.
 
 use crate::assumption::Assumption;

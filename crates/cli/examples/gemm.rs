@@ -26,7 +26,7 @@ fn main() -> ExitCode {
 struct Gemm;
 
 fields! {
-    /// What is asked.
+    /// The problem.
     struct Problem {
         /// Rows of A and C
         m: u32,

@@ -33,7 +33,7 @@ pub(crate) fn ctas_per_sm(kernel: &Kernel, code: &Code<'_>, target: &Target) -> 
         .clamp(1, CTAS)
 }
 
-/// Clusters that fit the machine, whose CTAs need not share an SM.
+/// Returns how many clusters are resident at once. The CTAs of a cluster may be on different SMs.
 pub(crate) fn clusters(kernel: &Kernel, code: &Code<'_>, target: &Target) -> u64 {
     let ctas = u64::from(target.sms) * u64::from(ctas_per_sm(kernel, code, target));
     (ctas / u64::from(kernel.cluster_size())).max(1)

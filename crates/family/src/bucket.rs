@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// Which extents share what was tuned at one of them.
+/// The extents that share one tuned config.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Bucket {
     /// What all of them have in common, as JSON: `{"cols": 4096, "rows": 16384}`.
@@ -13,7 +13,7 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// A bucket of one problem, all of which is in the class.
+    /// A bucket of a single problem: its class holds every field.
     pub fn exact() -> Self {
         Self {
             extents: Value::Object(Map::new()),

@@ -126,7 +126,7 @@ pub struct Tuning {
 /// A problem of a family, and the config to solve it with.
 #[derive(Debug)]
 pub struct Work<F: Family> {
-    /// What is asked.
+    /// The problem.
     pub problem: F::Problem,
     /// What the caller fixed of the config.
     pub choice: F::Choice,

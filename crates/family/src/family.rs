@@ -1,4 +1,4 @@
-//! What a kernel family states of itself, and how the rest of the house reads it.
+//! What a kernel family states of itself, and how tools read it.
 //!
 //! An author implements [`Family`] on plain structs;
 //! [`AnyFamily`](crate::AnyFamily) and [`AnyWork`](crate::AnyWork) are the same
@@ -34,7 +34,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// So many floating-point operations, and every tensor moved once.
+    /// Returns the cost of `flops` operations that move every tensor once.
     pub fn once(flops: f64, tensors: &[TensorSpec]) -> Self {
         let bytes: usize = tensors.iter().map(TensorSpec::bytes).sum();
         Self {
@@ -47,10 +47,10 @@ impl Cost {
 /// A kernel family.
 ///
 /// Flags, JSON, cache keys and test names follow from the [fields](crate::field) of two structs:
-/// `Problem` holds what is asked (class and extents), `Choice` what the caller may fix of the
-/// config, every field optional.
+/// `Problem` is class and extents; `Choice` is the part of the config that the caller fixes, every
+/// field optional.
 pub trait Family: Send + Sync + 'static {
-    /// What is asked: class (compiled in) and extents (launch parameters).
+    /// The problem: class (compiled in) and extents (launch parameters).
     type Problem: Fields + PartialEq;
     /// What the caller fixes of the config; the rest is chosen.
     type Choice: Fields + Default + for<'a> From<&'a Self::Config>;
@@ -64,7 +64,7 @@ pub trait Family: Send + Sync + 'static {
 
     /// The problem to run when none is given; flags replace fields of it.
     fn default_problem(place: Place) -> Self::Problem;
-    /// Refuses a problem the family does not serve.
+    /// Rejects a problem that the family does not serve.
     fn check(problem: &Self::Problem) -> Result<(), FamilyError>;
     /// The config for a problem, with the caller's choices in it.
     fn config(
@@ -204,7 +204,7 @@ pub struct Period<P> {
 /// A row of a test table.
 #[derive(Clone, Debug)]
 pub struct Case<P, C> {
-    /// What is asked.
+    /// The problem.
     pub problem: P,
     /// What is fixed of the config.
     pub choice: C,

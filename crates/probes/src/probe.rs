@@ -115,18 +115,11 @@ impl<P: Probe> AnyWork for Work<P> {
     }
     fn cost(&self) -> Cost {
         let specs = [self.0.inputs(), self.0.outputs()].concat();
-        let bytes: usize = specs.iter().map(TensorSpec::bytes).sum();
-        Cost {
-            flops: self.0.flops(),
-            bytes: bytes as f64,
-        }
+        Cost::once(self.0.flops(), &specs)
     }
     fn inputs(&self, seed: u64) -> Vec<HostTensor> {
         let mut random = Random::new(seed);
-        let draw = |spec: TensorSpec| {
-            let len = spec.elements();
-            HostTensor::round(spec, (0..len).map(|_| random.normal()))
-        };
+        let draw = |spec| HostTensor::normal(spec, &mut random);
         self.0.inputs().into_iter().map(draw).collect()
     }
     fn outputs(&self) -> Vec<TensorSpec> {

@@ -12,7 +12,7 @@ use warpline_ir::{DType, Target};
 pub(crate) struct Scale;
 
 fields! {
-    /// What is asked.
+    /// The problem.
     pub(crate) struct Problem {
         /// Elements, a multiple of 1024
         n: u32,

@@ -1,4 +1,4 @@
-//! The statement that a refusal points at, where the cause lies before the symptom.
+//! Points a refutation at its cause, if the failing statement is only the symptom.
 //!
 //! A second release of a slot shows later, at another warp's wait or arrival.
 //! The trace tells where that release is.

@@ -16,7 +16,7 @@
 //! | `know`, `bits` | what warps and barriers know |
 //! | `record`, `runs`, `touch` | accesses, their bytes, and whether each is ordered after what it conflicts with |
 //! | `act` | barriers, fences, groups |
-//! | `blame` | the statement that a refusal points at, where its cause lies earlier |
+//! | `blame` | points a refutation at its cause, if the failing statement is only the symptom |
 //! | `exec`, `domain`, `machine`, `step` | ops, what they run on, and control flow |
 //! | `stretch` | what lies between two acts, run once and then known |
 //! | `state`, `world` | the cluster in the middle of the walk, and who acts on it |

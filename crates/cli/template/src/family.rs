@@ -13,7 +13,7 @@ use warpline_ir::{DType, Kernel, Target};
 pub(crate) struct ScaleBiasRelu;
 
 fields! {
-    /// What is asked.
+    /// The problem.
     pub(crate) struct Problem {
         /// Rows of x and y
         rows: u32,

@@ -1,9 +1,22 @@
 //! The stand-in for the driver, for tests of the whole command.
 
 use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
 use std::sync::LazyLock;
 use warpline_testkit::stand_in;
 
 /// A folder in which the loader finds the stand-in.
 pub(crate) static STAND_IN: LazyLock<PathBuf> =
     LazyLock::new(|| stand_in::folder(Path::new(env!("CARGO_TARGET_TMPDIR")).join("stand-in")));
+
+/// Runs a command of the tool over the stand-in for the driver, with little memory and no cache.
+pub(crate) fn with_stand_in(command: &str, args: &str) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_warpline"))
+        .arg(command)
+        .args(args.split_whitespace())
+        .env("LD_LIBRARY_PATH", &*STAND_IN)
+        .env("WARPLINE_STUB", "free=16777216 l2=1048576")
+        .env("WARPLINE_CACHE", "off")
+        .output()
+        .unwrap()
+}

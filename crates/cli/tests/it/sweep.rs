@@ -1,22 +1,15 @@
 //! `warpline sweep` over a stand-in for the driver: it takes every launch,
 //! runs none, and says of each that it took 1.5 ms.
 
-use crate::common::STAND_IN;
+use crate::common::with_stand_in;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 use std::str;
 
 fn sweep(args: &str) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_warpline"))
-        .arg("sweep")
-        .args(args.split_whitespace())
-        .env("LD_LIBRARY_PATH", &*STAND_IN)
-        .env("WARPLINE_STUB", "free=16777216 l2=1048576")
-        .env("WARPLINE_CACHE", "off")
-        .output()
-        .unwrap()
+    with_stand_in("sweep", args)
 }
 
 fn answer(output: &Output) -> Value {

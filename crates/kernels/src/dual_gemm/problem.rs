@@ -1,4 +1,4 @@
-//! What is asked of a gated layer.
+//! The problem of a gated GEMM.
 
 use crate::gemm;
 use crate::gemm::{Activation, Factor};
@@ -8,7 +8,7 @@ use warpline_family::float::Float;
 use warpline_family::{fields, words};
 
 fields! {
-    /// What is asked: `C[M, N] = gate(A[M, K] · B₁[N, K]ᵀ) ∘ (A · B₂[N, K]ᵀ)`, both
+    /// The problem: `C[M, N] = gate(A[M, K] · B₁[N, K]ᵀ) ∘ (A · B₂[N, K]ᵀ)`, both
     /// summed in f32, with one rounding.
     pub struct Problem {
         /// Rows of A and C

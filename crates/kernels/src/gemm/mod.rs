@@ -389,9 +389,9 @@ fn step(kernel: Program, p: &Problem, c: &Config, cols: &Range<u32>) -> Result<S
         .scalar("m", p.m)
         .scalar("n", n)
         .scalar("k", p.k);
-    let step = TileScheduler::give(step, p, c, n);
-    let step = mainloop::Mainloop::give(step, p, &inputs, cols, tensor)?;
-    let mut step = epilogue::give(step, p, c, &inputs, cols, tensor)?;
+    let step = TileScheduler::bind_args(step, p, c, n);
+    let step = mainloop::Mainloop::bind_args(step, p, &inputs, cols, tensor)?;
+    let mut step = epilogue::bind_args(step, p, c, &inputs, cols, tensor)?;
     if c.stream_k {
         // For each consumer its accumulators, and its flags among the bytes that are zero.
         let partial = c.partial_bytes(&class) / u64::from(c.consumers);

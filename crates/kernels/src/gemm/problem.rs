@@ -1,4 +1,4 @@
-//! What is asked of a product.
+//! The problem of a GEMM.
 
 use crate::weights::Weights;
 use warpline_family::error::FamilyError;
@@ -8,7 +8,7 @@ use warpline_family::{fields, words};
 use warpline_ir::DType;
 
 fields! {
-    /// What is asked: `C[M, N] = epilogue(A[M, K] · B[N, K]ᵀ)`, once or for each of a batch.
+    /// The problem: `C[M, N] = epilogue(A[M, K] · B[N, K]ᵀ)`, once or for each of a batch.
     pub struct Problem {
         /// Rows of A and C
         pub m: u32,

@@ -72,8 +72,8 @@ impl TileScheduler {
         }
     }
 
-    /// Gives a launch its arguments, for `n` columns of C.
-    pub(super) fn give(step: Step, p: &Problem, c: &Config, n: u32) -> Step {
+    /// Binds the launch arguments, for `n` columns of C.
+    pub(super) fn bind_args(step: Step, p: &Problem, c: &Config, n: u32) -> Step {
         let [rows, cols] = c.unit();
         let (m_tiles, n_tiles) = (p.m.div_ceil(rows), n.div_ceil(cols));
         let [group, last] = c.order().divisors(m_tiles, n_tiles);

@@ -68,8 +68,8 @@ fn map(class: &Class, lanes: &Lanes) -> TensorMapDecl {
     }
 }
 
-/// Gives a launch the tensors of all levels.
-pub(super) fn give(mut step: Step, p: &Problem, c: &Config) -> Step {
+/// Binds the tensors of all levels.
+pub(super) fn bind_args(mut step: Step, p: &Problem, c: &Config) -> Step {
     if c.form != Form::Boxes {
         return step;
     }

@@ -296,8 +296,8 @@ fn step(kernel: Program, p: &Problem, c: &Config, lanes: &Lanes) -> Step {
             .scalar(&format!("width_{i}"), shape[1])
             .scalar(&format!("start_{i}"), start as u32);
     }
-    step = Shares::give(step, p, c, lanes);
-    step = Walk::give(step, p, c);
-    step = specialized::give(step, p, c, lanes);
-    boxes::give(step, p, c)
+    step = Shares::bind_args(step, p, c, lanes);
+    step = Walk::bind_args(step, p, c);
+    step = specialized::bind_args(step, p, c, lanes);
+    boxes::bind_args(step, p, c)
 }

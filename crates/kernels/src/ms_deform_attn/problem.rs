@@ -1,4 +1,4 @@
-//! What is asked: extents, types, levels, and where the points lie.
+//! The problem: extents, types, levels, and where the points lie.
 
 use serde_json::Value;
 use std::fmt;
@@ -11,7 +11,7 @@ use warpline_family::{fields, words};
 use warpline_ir::DType;
 
 fields! {
-    /// What is asked.
+    /// The problem.
     pub struct Problem {
         /// Batches
         pub batch: u32,

@@ -67,8 +67,8 @@ impl Shares {
         }
     }
 
-    /// Gives a launch its arguments.
-    pub(super) fn give(step: Step, p: &Problem, c: &Config, lanes: &Lanes) -> Step {
+    /// Binds the launch arguments.
+    pub(super) fn bind_args(step: Step, p: &Problem, c: &Config, lanes: &Lanes) -> Step {
         // Each counts less than 2³¹, as the config has checked.
         let groups = groups(p, lanes);
         let round = u64::from(c.round(lanes));

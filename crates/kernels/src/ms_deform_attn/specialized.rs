@@ -58,8 +58,8 @@ pub(super) fn given_bytes(class: &Class, lanes: &Lanes, queries: u32) -> u32 {
     queries * cols * class.point.dtype().bytes() as u32
 }
 
-/// Gives a launch the tensors of places and weights.
-pub(super) fn give(mut step: Step, p: &Problem, c: &Config, lanes: &Lanes) -> Step {
+/// Binds the tensors of places and weights.
+pub(super) fn bind_args(mut step: Step, p: &Problem, c: &Config, lanes: &Lanes) -> Step {
     if !c.copied {
         return step;
     }

@@ -66,8 +66,8 @@ impl Walk {
         Self::Strips(levels.iter().enumerate().map(strips).collect())
     }
 
-    /// Gives a launch its arguments.
-    pub(super) fn give(mut step: Step, p: &Problem, c: &Config) -> Step {
+    /// Binds the launch arguments.
+    pub(super) fn bind_args(mut step: Step, p: &Problem, c: &Config) -> Step {
         if c.order == Order::Rows {
             return step;
         }

@@ -149,10 +149,7 @@ impl<K: RowOp> Family for Rows<K> {
 
     fn inputs(p: &Self::Problem, seed: u64) -> Vec<HostTensor> {
         let mut random = Random::new(seed);
-        let draw = |spec: TensorSpec| {
-            let len = spec.elements();
-            HostTensor::round(spec, (0..len).map(|_| random.normal()))
-        };
+        let draw = |spec| HostTensor::normal(spec, &mut random);
         input_specs::<K>(p).into_iter().map(draw).collect()
     }
 

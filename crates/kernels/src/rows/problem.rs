@@ -1,4 +1,4 @@
-//! What is asked of a family over rows.
+//! The problem of a family over rows.
 
 use serde_json::Value;
 use warpline_family::error::FamilyError;
@@ -23,7 +23,7 @@ fields! {
     }
 }
 
-/// What is asked: a matrix, and the family's own options.
+/// The problem: a matrix, and the family's own options.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Problem<O> {
     /// The matrix.

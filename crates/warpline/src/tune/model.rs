@@ -15,7 +15,7 @@ use warpline_kernels::AnyWork;
 pub struct Ranking {
     /// The family.
     pub family: &'static str,
-    /// What is asked.
+    /// The problem.
     pub problem: Value,
     /// What ranks them: the family's model, or its own order.
     pub by: &'static str,

@@ -17,7 +17,7 @@ use warpline_kernels::AnyWork;
 pub struct Tuned {
     /// The family.
     pub family: &'static str,
-    /// What is asked.
+    /// The problem.
     pub problem: Value,
     /// Where it ran.
     pub device: DeviceInfo,

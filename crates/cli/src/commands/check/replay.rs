@@ -16,7 +16,7 @@ struct Replay {
     fault: Option<String>,
 }
 
-/// Adds the replays of what was refuted to an answer.
+/// Adds the replay of each refutation to an answer.
 pub(super) fn add<'r>(
     mut answer: Answer,
     reports: impl IntoIterator<Item = (&'r Kernel, &'r Report)>,

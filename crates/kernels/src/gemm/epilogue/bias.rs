@@ -54,8 +54,8 @@ impl<T: Out> Bias<T> {
     }
 }
 
-/// Gives a launch the bias, from a byte of it on.
-pub(super) fn give(
+/// Binds the bias, from a byte of it on.
+pub(super) fn bind_args(
     step: Step,
     p: &Problem,
     inputs: &[TensorSpec],

@@ -48,8 +48,8 @@ impl<T: Element> Elements<T> {
     }
 }
 
-/// Gives a launch such a matrix.
-pub(super) fn give(step: Step, name: &str, at: Address, m: Matrix, batched: bool) -> Step {
+/// Binds the launch arguments of such a matrix.
+pub(super) fn bind_args(step: Step, name: &str, at: Address, m: Matrix, batched: bool) -> Step {
     // Strides are 32 bits wide, as the problem has checked.
     let step = step
         .pointer(name, at)

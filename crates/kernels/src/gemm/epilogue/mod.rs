@@ -1,4 +1,4 @@
-//! The epilogue: `C = gate(activation(scale · A·Bᵀ + bias)) + residual`, rounded once and stored.
+//! The epilogue: `C = activation(scale · A·Bᵀ + bias) ∘ up + residual`, rounded once and stored.
 //!
 //! Each op is one file: its device code, its launch argument, its float64
 //! meaning and its error bound.
@@ -26,7 +26,7 @@ mod store;
 pub(super) use bias::BiasValues;
 pub(super) use out::Out;
 pub(super) use scale::Scales;
-pub(super) use store::{is_by_elements, staging};
+pub(super) use store::is_by_elements;
 
 use super::config::Config;
 use super::mainloop::boxes;
@@ -59,8 +59,8 @@ pub(super) struct Epilogue<T: Out> {
     residual: Option<Residual<T>>,
 }
 
-/// Gives a launch the arguments of the epilogue, for some columns of C.
-pub(super) fn give(
+/// Binds the arguments of the epilogue, for some columns of C.
+pub(super) fn bind_args(
     step: Step,
     p: &Problem,
     c: &Config,
@@ -78,11 +78,11 @@ pub(super) fn give(
     let at = Buffer::Output(0).at(before);
     let mut step = step.tensor("c", tensor(at, out));
     if is_by_elements(&class, c) {
-        step = elements::give(step, "elements", at, p.c(), class.batched);
+        step = elements::bind_args(step, "elements", at, p.c(), class.batched);
     }
-    step = Scale::give(step, p, inputs)?;
-    step = bias::give(step, p, inputs, before)?;
-    residual::give(step, p, inputs, before)
+    step = Scale::bind_args(step, p, inputs)?;
+    step = bias::bind_args(step, p, inputs, before)?;
+    residual::bind_args(step, p, inputs, before)
 }
 
 impl<T: Out> Epilogue<T> {
@@ -95,7 +95,7 @@ impl<T: Out> Epilogue<T> {
         batch: Option<Reg<u32>>,
     ) -> Self {
         let (ops, dtype) = (class.epilogue, class.out.dtype());
-        let staging = staging(class, c, &k.target());
+        let staging = c.outbox(class, &k.target());
         let out = match c.swap {
             false => boxes(class, dtype, staging[0], c.rows()),
             true => boxes(

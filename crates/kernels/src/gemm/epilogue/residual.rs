@@ -35,8 +35,8 @@ impl<T: Out> Residual<T> {
     }
 }
 
-/// Gives a launch the residual, from a byte of it on.
-pub(super) fn give(
+/// Binds the residual, from a byte of it on.
+pub(super) fn bind_args(
     step: Step,
     p: &Problem,
     inputs: &[TensorSpec],
@@ -47,7 +47,13 @@ pub(super) fn give(
     }
     let at = Buffer::named(inputs, "residual")?.at(before);
     let batched = p.batch.is_some();
-    Ok(elements::give(step, "residual", at, p.residual(), batched))
+    Ok(elements::bind_args(
+        step,
+        "residual",
+        at,
+        p.residual(),
+        batched,
+    ))
 }
 
 /// The sum in float64, and its error.

@@ -31,8 +31,8 @@ impl Scale {
         }
     }
 
-    /// Gives a launch its arguments.
-    pub(super) fn give(
+    /// Binds the launch arguments.
+    pub(super) fn bind_args(
         mut step: Step,
         p: &Problem,
         inputs: &[TensorSpec],

@@ -5,13 +5,8 @@ use crate::gemm::config::Config;
 use crate::gemm::offset::Offset;
 use crate::gemm::problem::Class;
 use std::ops::Range as Span;
+use warpline_ir::DType;
 use warpline_ir::build::*;
-use warpline_ir::{DType, Target};
-
-/// The staging tiles of one consumer: columns of a part, and stages.
-pub(in crate::gemm) fn staging(class: &Class, c: &Config, target: &Target) -> [u32; 2] {
-    c.outbox(class, target)
-}
 
 /// Is C stored element by element?
 pub(in crate::gemm) fn is_by_elements(class: &Class, c: &Config) -> bool {

@@ -3,7 +3,7 @@
 //! In a slot the rows of gate and of up alternate in blocks, so that the rows
 //! that one consumer multiplies are together.
 
-use super::{Filled, KTile, Mainloop, Part, copy, parts, width};
+use super::{Filled, KTile, Mainloop, Part, bytes_to, copy, parts, width};
 use crate::gemm::config::{Cluster, Config};
 use crate::gemm::problem::{Class, Matrix, Problem};
 use crate::weights::Weights;
@@ -36,8 +36,8 @@ impl Gated {
         }
     }
 
-    /// Gives a launch the rows of gate and up for some columns of C.
-    pub(super) fn give(
+    /// Binds the rows of gate and up for some columns of C.
+    pub(super) fn bind_args(
         step: Step,
         p: &Problem,
         inputs: &[TensorSpec],
@@ -52,13 +52,8 @@ impl Gated {
             ..p.up().unwrap_or(gate)
         };
         let of = |name: &str, first: u64, m: Matrix| -> Result<TensorArg, FamilyError> {
-            // K == 0: no operand is read.
-            let row = if p.k == 0 {
-                0
-            } else {
-                m.stride * m.dtype.bytes() as u64
-            };
-            Ok(tensor(Buffer::named(inputs, name)?.at(first * row), m))
+            let at = bytes_to(p, m, first * m.stride);
+            Ok(tensor(Buffer::named(inputs, name)?.at(at), m))
         };
         let (first, n) = (u64::from(cols.start), u64::from(p.n));
         let mut both = match weights {

@@ -1,6 +1,6 @@
 //! B as [N, K], as the weights of a linear layer: a row for each column of C.
 
-use super::{Filled, KTile, Mainloop, Part, boxes, copy, parts, width};
+use super::{Filled, KTile, Mainloop, Part, boxes, bytes_to, copy, parts, width};
 use crate::gemm::config::{Cluster, Config};
 use crate::gemm::problem::{Class, Matrix, Problem};
 use std::ops::Range as Span;
@@ -25,8 +25,8 @@ impl KMajor {
         }
     }
 
-    /// Gives a launch the rows of B for some columns of C.
-    pub(super) fn give(
+    /// Binds the rows of B for some columns of C.
+    pub(super) fn bind_args(
         step: Step,
         p: &Problem,
         inputs: &[TensorSpec],
@@ -37,13 +37,8 @@ impl KMajor {
             rows: cols.len() as u64,
             ..p.b()
         };
-        // K == 0: no operand is read.
-        let row = if p.k == 0 {
-            0
-        } else {
-            b.stride * b.dtype.bytes() as u64
-        };
-        let at = Buffer::named(inputs, "b")?.at(u64::from(cols.start) * row);
+        let first = bytes_to(p, b, u64::from(cols.start) * b.stride);
+        let at = Buffer::named(inputs, "b")?.at(first);
         Ok(step.tensor("b", tensor(at, b)))
     }
 

@@ -24,7 +24,7 @@ use k_major::KMajor;
 use n_major::NMajor;
 use std::ops::Range as Span;
 use warpline_family::error::FamilyError;
-use warpline_family::plan::{Address, Step, TensorArg};
+use warpline_family::plan::{Address, Buffer, Step, TensorArg};
 use warpline_family::tensor::TensorSpec;
 use warpline_ir::build::*;
 use warpline_ir::ops::policy::CacheHint;
@@ -101,20 +101,20 @@ impl Mainloop {
         }
     }
 
-    /// Gives a launch its operands, for some columns of C.
-    pub(super) fn give(
+    /// Binds the operands, for some columns of C.
+    pub(super) fn bind_args(
         step: Step,
         p: &Problem,
         inputs: &[TensorSpec],
         cols: &Span<u32>,
         tensor: impl Fn(Address, Matrix) -> TensorArg,
     ) -> Result<Step, FamilyError> {
-        let a = warpline_family::plan::Buffer::named(inputs, "a")?;
+        let a = Buffer::named(inputs, "a")?;
         let step = step.tensor("a", tensor(a.into(), p.a()));
         match (p.up, p.layout) {
-            (Some(weights), _) => Gated::give(step, p, inputs, cols, weights, tensor),
-            (None, Layout::Nk) => KMajor::give(step, p, inputs, cols, tensor),
-            (None, Layout::Kn) => NMajor::give(step, p, inputs, cols, tensor),
+            (Some(weights), _) => Gated::bind_args(step, p, inputs, cols, weights, tensor),
+            (None, Layout::Nk) => KMajor::bind_args(step, p, inputs, cols, tensor),
+            (None, Layout::Kn) => NMajor::bind_args(step, p, inputs, cols, tensor),
         }
     }
 
@@ -241,6 +241,15 @@ fn parts(c: &Config) -> [u32; 2] {
         (_, Cluster::One) => [1, 1],
         (_, Cluster::Rows) => [1, 2],
         (_, Cluster::Cols) => [2, 1],
+    }
+}
+
+/// Bytes from the start of an operand to one of its elements. K == 0: no operand is read, and the
+/// start will do.
+fn bytes_to(p: &Problem, m: Matrix, element: u64) -> u64 {
+    match p.k {
+        0 => 0,
+        _ => element * m.dtype.bytes() as u64,
     }
 }
 

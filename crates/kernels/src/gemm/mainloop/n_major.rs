@@ -1,6 +1,6 @@
 //! B as [K, N]: a row for each element of K. The tensor cores read 16-bit types across rows.
 
-use super::{Filled, KTile, Mainloop, Part, boxes, copy};
+use super::{Filled, KTile, Mainloop, Part, boxes, bytes_to, copy};
 use crate::gemm::config::Config;
 use crate::gemm::problem::{Class, Matrix, Problem};
 use std::ops::Range as Span;
@@ -27,8 +27,8 @@ impl NMajor {
         }
     }
 
-    /// Gives a launch some columns of B.
-    pub(super) fn give(
+    /// Binds some columns of B.
+    pub(super) fn bind_args(
         step: Step,
         p: &Problem,
         inputs: &[TensorSpec],
@@ -39,9 +39,8 @@ impl NMajor {
             cols: cols.len() as u64,
             ..p.b()
         };
-        // K == 0: no operand is read.
-        let element = if p.k == 0 { 0 } else { b.dtype.bytes() as u64 };
-        let at = Buffer::named(inputs, "b")?.at(u64::from(cols.start) * element);
+        let first = bytes_to(p, b, cols.start.into());
+        let at = Buffer::named(inputs, "b")?.at(first);
         Ok(step.tensor("b", tensor(at, b)))
     }
 

@@ -1,7 +1,6 @@
 //! Split-K: two CTAs of a cluster take half of K each; the second hands its accumulators to the
 //! first through distributed shared memory.
 
-use super::handed;
 use super::prelude::*;
 
 /// Declares the roles.
@@ -27,9 +26,8 @@ pub(super) fn roles<A: Element, B: Element, T: Out>(k: Builder, gemm: &GemmConte
                     let acc = gemm.accumulate(ab, steps(half), &area);
                     let finish = || {
                         let slot = handed.wait();
-                        let acc = acc
-                            .clone()
-                            .zip(&acc.load_lanes(&slot.tiles()), |x, y| x + y);
+                        let more = acc.load_lanes(&slot.tiles());
+                        let acc = acc.clone().zip(&more, |x, y| x + y);
                         let at = gemm.offset(tile).plus(area.first, 0);
                         e.store(&acc, outbox, at, scales, e.prefetch(at));
                         slot.release_to(1u32);

@@ -16,7 +16,7 @@ use warpline_testkit::kernel::TARGET;
 struct Ones;
 
 fields! {
-    /// What is asked.
+    /// The problem.
     struct Problem {
         /// Has it a baseline that is proved?
         safe: bool,
