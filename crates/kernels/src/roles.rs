@@ -4,6 +4,43 @@ use warpline_family::error::FamilyError;
 use warpline_ir::Target;
 use warpline_ir::build::*;
 
+/// The names of the roles that multiply.
+pub(crate) const CONSUMERS: [&str; 4] = ["consumer0", "consumer1", "consumer2", "consumer3"];
+
+/// Registers of a thread by role, as `setmaxnreg` sets them.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Registers {
+    /// Of a thread that loads or stores.
+    pub load: u32,
+    /// Of a thread that multiplies.
+    pub math: u32,
+}
+
+/// Declares producer and consumers; whole warpgroups come first.
+pub(crate) fn in_order(
+    registers: Option<Registers>,
+    producer: impl FnOnce(),
+    consumers: impl FnOnce(),
+) {
+    match registers {
+        Some(_) => {
+            producer();
+            consumers();
+        }
+        None => {
+            consumers();
+            producer();
+        }
+    }
+}
+
+/// A role that multiplies.
+#[track_caller]
+pub(crate) fn consumer(k: Builder, i: u32, registers: Option<Registers>) -> RoleDecl {
+    let role = k.role(CONSUMERS[i as usize]).warpgroups(1);
+    role.registers_opt(registers.map(|r| r.math))
+}
+
 /// A role of one thread that works: one warp, or a warpgroup where registers are moved.
 pub(crate) fn helper(k: Builder, name: &str, registers: Option<u32>) -> RoleDecl {
     let role = k.role(name);

@@ -1,7 +1,8 @@
 //! How a product is solved: forms, tiles, and whether they fit the machine.
 
 use super::problem::{Class, Layout, MOST_TILES, Problem, Sums};
-use crate::roles::{self, Budget};
+use super::tile_scheduler::TileSchedule;
+use crate::roles::{self, Budget, Registers};
 use crate::weights::Weights;
 use std::ops::Range;
 use warpline_family::error::FamilyError;
@@ -140,17 +141,14 @@ pub struct Config {
     pub swap: bool,
     /// Does the L2 keep A and forget B first?
     pub hints: bool,
-    /// Registers of a loading thread; 0 where none are moved.
-    pub load_registers: u32,
-    /// Registers of a computing thread; 0 where none are moved.
-    pub math_registers: u32,
+    /// Registers of a thread by role; none where none are moved.
+    pub registers: Option<Registers>,
     /// CTAs of the grid.
     pub ctas: u32,
 }
 
 impl From<&Config> for Choice {
     fn from(c: &Config) -> Self {
-        let registers = |n: u32| (n > 0).then_some(n);
         Self {
             form: Some(c.form),
             tile_m: Some(c.tile_m),
@@ -166,8 +164,8 @@ impl From<&Config> for Choice {
             stream_k: Some(c.stream_k),
             swap: Some(c.swap),
             hints: Some(c.hints),
-            load_registers: registers(c.load_registers),
-            math_registers: registers(c.math_registers),
+            load_registers: c.registers.map(|r| r.load),
+            math_registers: c.registers.map(|r| r.math),
             ctas: Some(c.ctas),
         }
     }
@@ -339,7 +337,7 @@ impl Config {
 
     /// CTAs that an SM holds at a time.
     fn per_sm(&self, class: &Class, target: &Target) -> u32 {
-        if self.math_registers > 0 {
+        if self.registers.is_some() {
             return 1;
         }
         let by_memory = (target.shared_bytes + 1024) / (self.shared_bytes(class, target) + 1024);
@@ -373,6 +371,17 @@ impl Config {
             Order::RowMajor => build::Order::RowMajor,
             Order::Grouped | Order::Dynamic => build::Order::Grouped(self.group),
             Order::Hilbert => build::Order::Hilbert,
+        }
+    }
+
+    /// How the tiles are dealt to CTAs.
+    pub(crate) fn tile_schedule(&self, batched: bool) -> TileSchedule {
+        TileSchedule {
+            unit: self.unit(),
+            order: self.order(),
+            cluster: self.cluster,
+            dynamic: self.order == Order::Dynamic,
+            batched,
         }
     }
 
@@ -425,8 +434,7 @@ impl Config {
             stream_k: asked!(stream_k, false),
             swap,
             hints: asked!(hints, p.streams_b()),
-            load_registers: 0,
-            math_registers: 0,
+            registers: None,
             ctas: 0,
         };
         config.check_shape(&class)?;
@@ -657,7 +665,7 @@ impl Config {
                 ],
                 target,
             )?;
-            (self.load_registers, self.math_registers) = (load, math);
+            self.registers = Some(Registers { load, math });
         } else if asked_load.or(asked_math).is_some() {
             return refuse(format!(
                 "registers are moved between roles of 3 or more warpgroups; this config has {}",
@@ -665,9 +673,9 @@ impl Config {
             ));
         }
         // What ptxas counts with are the registers at entry where they are fewer than 168.
-        let have = match moves && threads <= 384 {
-            true => self.math_registers,
-            false => entry,
+        let have = match self.registers {
+            Some(registers) if threads <= 384 => registers.math,
+            _ => entry,
         };
         // Besides the sums: addresses, counters, what is being stored.
         let besides = 32;

@@ -31,7 +31,7 @@ impl<T: Out> GemmContext<T> {
         let [m, n] = ["m", "n"].map(|name| k.param::<u32>(name).at_least(1).at_most(MOST));
         let elements = k.param::<u32>("k").at_most(MOST);
         let mainloop = Mainloop::declare(k, class, c);
-        let tiles = TileScheduler::declare(k, class, c);
+        let tiles = TileScheduler::declare(k, c.tile_schedule(class.batched));
         if c.stream_k {
             // The k-tiles of all tiles are counted through.
             let k_tiles = tiles.extent() * (extent(elements) + (c.tile_k - 1));

@@ -33,6 +33,7 @@ pub(crate) mod table;
 mod tail;
 pub(crate) mod tile_scheduler;
 
+pub use crate::roles::Registers;
 pub use config::{Choice, Cluster, Config, Form, Order};
 pub use problem::{Activation, Factor, Layout, Problem, Sums};
 
@@ -40,7 +41,6 @@ use half::{bf16, f16};
 use problem::{Class, Matrix};
 use std::marker::PhantomData;
 use std::ops::Range;
-use tile_scheduler::TileScheduler;
 use warpline_family::Op;
 use warpline_family::bucket::Bucket;
 use warpline_family::error::FamilyError;
@@ -389,7 +389,11 @@ fn step(kernel: Program, p: &Problem, c: &Config, cols: &Range<u32>) -> Result<S
         .scalar("m", p.m)
         .scalar("n", n)
         .scalar("k", p.k);
-    let step = TileScheduler::bind_args(step, p, c, n);
+    let step = c.tile_schedule(class.batched).bind_args(
+        step,
+        [p.m, n],
+        p.batch.map(|_| p.batches() as u32),
+    );
     let step = mainloop::Mainloop::bind_args(step, p, &inputs, cols, tensor)?;
     let mut step = epilogue::bind_args(step, p, c, &inputs, cols, tensor)?;
     if c.stream_k {

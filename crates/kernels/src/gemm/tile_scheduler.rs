@@ -1,10 +1,46 @@
 //! The tile scheduler: which tiles a CTA works on, and in which order (rasterization).
 
-use super::config::{Cluster, Config, Order};
-use super::problem::{Class, MOST, MOST_BATCH, MOST_TILES, Problem};
+use super::config::Cluster;
+use super::problem::{MOST, MOST_BATCH, MOST_TILES};
 use warpline_family::plan::{Buffer, Step};
 use warpline_ir::Extent;
 use warpline_ir::build::*;
+
+/// How tiles of C are dealt to CTAs.
+#[derive(Clone, Copy)]
+pub(crate) struct TileSchedule {
+    /// Rows and columns of C that a cluster works on together.
+    pub(crate) unit: [u32; 2],
+    /// The order of the tiles.
+    pub(crate) order: Order,
+    /// CTAs that share what they load.
+    pub(crate) cluster: Cluster,
+    /// Does each CTA take the next tile from a queue when it is done with one?
+    pub(crate) dynamic: bool,
+    /// Are there several GEMMs?
+    pub(crate) batched: bool,
+}
+
+impl TileSchedule {
+    /// Binds the launch arguments, for `m` × `n` elements of C in each GEMM of the batch.
+    pub(crate) fn bind_args(&self, step: Step, [m, n]: [u32; 2], batch: Option<u32>) -> Step {
+        let [rows, cols] = self.unit;
+        let (m_tiles, n_tiles) = (m.div_ceil(rows), n.div_ceil(cols));
+        let [group, last] = self.order.divisors(m_tiles, n_tiles);
+        let mut step = step
+            .scalar("m_tiles", m_tiles)
+            .scalar("n_tiles", n_tiles)
+            .divisor("raster_group", group)
+            .divisor("last_group", last);
+        if let Some(batch) = batch {
+            step = step.scalar("batch", batch);
+        }
+        match self.dynamic {
+            true => step.pointer("queue", Buffer::Workspace),
+            false => step,
+        }
+    }
+}
 
 /// The tiles of all GEMMs of a batch, as the roles of a CTA visit them.
 #[derive(Clone, Copy)]
@@ -40,18 +76,18 @@ impl From<TileAt> for TileCoord {
 
 impl TileScheduler {
     /// Declares the parameters.
-    pub(crate) fn declare(k: Builder, class: &Class, c: &Config) -> Self {
+    pub(crate) fn declare(k: Builder, schedule: TileSchedule) -> Self {
         // Counted by the launch: divisions would hold up the first copy.
         let side = |name: &str, unit: u32| {
             let side = k.param::<u32>(name).at_least(1);
             side.at_most(MOST.div_ceil(unit))
         };
-        let units = c.unit();
+        let units = schedule.unit;
         let [m_tiles, n_tiles] = [side("m_tiles", units[0]), side("n_tiles", units[1])];
         let divisors = ["raster_group", "last_group"].map(|name| k.divisor(name));
-        let tiles = c.order().tiles(m_tiles, n_tiles).by(divisors);
+        let tiles = schedule.order.tiles(m_tiles, n_tiles).by(divisors);
         let of_one = tiles.count();
-        let batch = (class.batched).then(|| {
+        let batch = schedule.batched.then(|| {
             let batch = k.param::<u32>("batch").at_least(1);
             batch.at_most(MOST_BATCH)
         });
@@ -66,28 +102,9 @@ impl TileScheduler {
             tiles,
             count,
             batch,
-            cluster: c.cluster,
-            batched: class.batched,
-            queue: (c.order == Order::Dynamic).then(|| k.work_queue("queue", 2)),
-        }
-    }
-
-    /// Binds the launch arguments, for `n` columns of C.
-    pub(super) fn bind_args(step: Step, p: &Problem, c: &Config, n: u32) -> Step {
-        let [rows, cols] = c.unit();
-        let (m_tiles, n_tiles) = (p.m.div_ceil(rows), n.div_ceil(cols));
-        let [group, last] = c.order().divisors(m_tiles, n_tiles);
-        let mut step = step
-            .scalar("m_tiles", m_tiles)
-            .scalar("n_tiles", n_tiles)
-            .divisor("raster_group", group)
-            .divisor("last_group", last);
-        if p.batch.is_some() {
-            step = step.scalar("batch", p.batches() as u32);
-        }
-        match c.order {
-            Order::Dynamic => step.pointer("queue", Buffer::Workspace),
-            _ => step,
+            cluster: schedule.cluster,
+            batched: schedule.batched,
+            queue: schedule.dynamic.then(|| k.work_queue("queue", 2)),
         }
     }
 

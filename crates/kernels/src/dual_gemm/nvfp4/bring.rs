@@ -2,8 +2,8 @@
 
 use super::decode::Decoded;
 use super::line::{BLOCK, BLOCKS, Coded, Line, PANEL, Tokens, WIDTH, depth, slot_words};
-use crate::gemm::schedule;
 use crate::gemm::tile_scheduler::TileCoord;
+use crate::roles;
 use warpline_ir::build::*;
 use warpline_ir::ops::policy::CacheHint;
 
@@ -35,7 +35,8 @@ pub(super) fn role<T: Decoded>(k: Builder, line: &Line<'_, T>) {
             steps(lead).each(|i| line.load_tokens(tile, last + i));
         });
     };
-    schedule::helper(k, "load", line.config).body(|| elect(load));
+    let registers = line.config.registers.map(|r| r.load);
+    roles::helper(k, "load", registers).body(|| elect(load));
 }
 
 impl<T: Decoded> Line<'_, T> {

@@ -3,7 +3,7 @@
 use super::super::problem::Problem;
 use super::{line, scales, warps, widened};
 use crate::gemm::{Choice, Cluster, Config, Form, Order};
-use crate::roles::{self, Budget};
+use crate::roles::{self, Budget, Registers};
 use warpline_family::error::FamilyError;
 use warpline_ir::Target;
 
@@ -81,6 +81,9 @@ fn most_tokens(c: &Config) -> u32 {
 
 /// Rejects registers that the roles cannot have, or too few for the sums.
 fn check_registers(c: &Config, target: &Target) -> Result<(), FamilyError> {
+    let Some(Registers { load, math }) = c.registers else {
+        return Ok(());
+    };
     let budget = |role, warpgroups, registers, option| Budget {
         role,
         warpgroups,
@@ -88,17 +91,12 @@ fn check_registers(c: &Config, target: &Target) -> Result<(), FamilyError> {
         option,
     };
     let mut all = vec![
-        budget("loading", 1, c.load_registers, "--load-registers"),
-        budget(
-            "computing",
-            c.consumers,
-            c.math_registers,
-            "--math-registers",
-        ),
+        budget("loading", 1, load, "--load-registers"),
+        budget("computing", c.consumers, math, "--math-registers"),
     ];
     roles::check_registers(&all, target)?;
     if c.form == Form::Dequantiser {
-        let left = 512 - c.load_registers - c.consumers * c.math_registers;
+        let left = 512 - load - c.consumers * math;
         if !(64..=240).contains(&left) {
             return Err(FamilyError::Config(format!(
                 "of 512 registers 64 to 240 are left for dequantizing, not {left}\nhelp: change --math-registers"
@@ -109,12 +107,12 @@ fn check_registers(c: &Config, target: &Target) -> Result<(), FamilyError> {
     }
     // Beside the sums: operands in flight and the next ones, addresses, counters.
     let needed = c.tile_m / 2 + 64;
-    match c.math_registers < needed {
+    match math < needed {
         true => Err(FamilyError::Config(format!(
             "a tile of {} tokens needs {needed} registers per computing thread, and {} are asked for\n\
              help: use --math-registers {} or a smaller --tile-m",
             c.tile_m,
-            c.math_registers,
+            math,
             needed.next_multiple_of(8)
         ))),
         false => Ok(()),
@@ -154,8 +152,7 @@ fn complete(
         stream_k: asked!(stream_k, false),
         swap: asked!(swap, true),
         hints: asked!(hints, widened(p).streams_b()),
-        load_registers: 0,
-        math_registers: 0,
+        registers: None,
         ctas: 0,
     };
     c.tile_k = match c.form {
@@ -261,13 +258,14 @@ fn complete(
     }
     match (line::takes_turns(&c), consumers) {
         (false, 2) if c.form == Form::Dequantiser => {
-            c.load_registers = asked!(load_registers, 40);
-            c.math_registers = asked!(math_registers, 192);
+            let (load, math) = (asked!(load_registers, 40), asked!(math_registers, 192));
+            c.registers = Some(Registers { load, math });
             check_registers(&c, target)?;
         }
         (false, 2 | 3) if c.form != Form::Warps => {
-            c.load_registers = asked!(load_registers, 40);
-            c.math_registers = asked!(math_registers, if consumers == 2 { 232 } else { 152 });
+            let load = asked!(load_registers, 40);
+            let math = asked!(math_registers, if consumers == 2 { 232 } else { 152 });
+            c.registers = Some(Registers { load, math });
             check_registers(&c, target)?;
         }
         _ if choice.load_registers.or(choice.math_registers).is_some() => {

@@ -4,8 +4,9 @@
 use super::decode::{Decoded, selector};
 use super::line::{BLOCK, BLOCKS, Line, OUTPUTS, PANEL, slot_words};
 use super::scales::TILE_WORDS;
+use crate::gemm::Config;
 use crate::gemm::tile_scheduler::TileCoord;
-use crate::gemm::{Config, schedule};
+use crate::roles::Registers;
 use warpline_ir::Swizzle;
 use warpline_ir::build::*;
 
@@ -20,7 +21,7 @@ pub(super) fn role<T: Decoded>(k: Builder, line: &Line<'_, T>) -> Ring<Tile<T>> 
     let ring = k.ring("decoded", c.stages, |s| s.tile::<T>(rows, BLOCK));
     let ring = ring.shared();
     let role = k.role("dequantise").warps(THREADS / 32);
-    let role = role.registers_opt(schedule::registers(registers(c)));
+    let role = role.registers_opt(registers(c));
     role.body(|| {
         let threads: Vec<_> = (0..rows)
             .step_by(THREADS as usize)
@@ -57,11 +58,9 @@ pub(super) fn role<T: Decoded>(k: Builder, line: &Line<'_, T>) -> Ring<Tile<T>> 
 }
 
 /// Registers of the role, where registers are moved: what the others leave.
-fn registers(c: &Config) -> u32 {
-    match c.load_registers {
-        0 => 0,
-        load => 512 - load - c.consumers * c.math_registers,
-    }
+fn registers(c: &Config) -> Option<u32> {
+    let Registers { load, math } = c.registers?;
+    Some(512 - load - c.consumers * math)
 }
 
 /// A role that multiplies its 64 rows of what is dequantised; `end` is what it

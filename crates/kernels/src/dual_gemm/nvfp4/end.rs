@@ -2,8 +2,8 @@
 
 use super::decode::Decoded;
 use super::line::{Line, OUTPUTS, finished};
-use crate::gemm::schedule;
 use crate::gemm::tile_scheduler::TileCoord;
+use crate::roles::CONSUMERS;
 use warpline_ir::build::*;
 
 /// Sums that another CTA has handed.
@@ -20,7 +20,7 @@ pub(super) struct End<'a, T: Decoded> {
 
 impl<'a, T: Decoded> End<'a, T> {
     pub(super) fn declare(k: Builder, line: &'a Line<'a, T>, consumer: u32) -> Self {
-        let (c, name) = (line.config, schedule::CONSUMERS[consumer as usize]);
+        let (c, name) = (line.config, CONSUMERS[consumer as usize]);
         let bits = (0..c.split_k.ilog2()).rev().map(|bit| 1 << bit);
         let handed = bits.map(|bit| {
             let columns = c.tile_m * bit / c.split_k;

@@ -16,7 +16,8 @@ use super::scales::{MOST_GROUPS, TILE_WORDS};
 use super::{bring, dequantise, warps};
 use crate::gemm::problem::{Class, MOST};
 use crate::gemm::tile_scheduler::{TileCoord, TileScheduler};
-use crate::gemm::{Config, Form, schedule};
+use crate::gemm::{Config, Form};
+use crate::roles::{self, CONSUMERS};
 use warpline_ir::build::*;
 use warpline_ir::{BuildErrors, DType, Kernel, Target, TensorMapDecl};
 
@@ -219,7 +220,7 @@ pub(super) fn build<T: Decoded>(
                 let end = End::declare(k, line, 0);
                 let parts: Vec<_> = (1..c.consumers)
                     .map(|i| {
-                        let name = format!("part_{}", schedule::CONSUMERS[i as usize]);
+                        let name = format!("part_{}", CONSUMERS[i as usize]);
                         k.ring(&name, 1, |s| s.plain::<f32>(c.tile_m / 8, 512))
                     })
                     .collect();
@@ -241,7 +242,7 @@ pub(super) fn build<T: Decoded>(
                 }
             }
         };
-        schedule::in_order(c, || bring::role(k, line), compute);
+        roles::in_order(c.registers, || bring::role(k, line), compute);
     })
 }
 
@@ -298,7 +299,7 @@ impl<'a, T: Decoded> Line<'a, T> {
         let count = if c.form == Form::Warps { 0 } else { feeds(c) };
         let feeds = (0..count).map(|i| {
             let name = |of: &str| match takes_turns(c) {
-                true => format!("{of}_{}", schedule::CONSUMERS[i as usize]),
+                true => format!("{of}_{}", CONSUMERS[i as usize]),
                 false => of.into(),
             };
             let x = k.ring(&name("x"), token_stages(c), |s| s.tile(c.tile_m, depth(c)));
@@ -328,7 +329,7 @@ impl<'a, T: Decoded> Line<'a, T> {
             weights,
             tokens,
             out: k.tensor_map("c", map_of_out(T::DTYPE, c)),
-            tiles: TileScheduler::declare(k, class, c),
+            tiles: TileScheduler::declare(k, c.tile_schedule(false)),
             numbers: numbers.iter().map(|name| k.pointer(name)).collect(),
             feeds,
         }
@@ -337,8 +338,7 @@ impl<'a, T: Decoded> Line<'a, T> {
     /// Declares the role of a consumer.
     #[track_caller]
     pub(super) fn consumer(&self, k: Builder, i: u32) -> RoleDecl {
-        let role = k.role(schedule::CONSUMERS[i as usize]).warpgroups(1);
-        role.registers_opt(schedule::registers(self.config.math_registers))
+        roles::consumer(k, i, self.config.registers)
     }
 
     /// Runs `body` for each tile.

@@ -450,9 +450,6 @@ fn line_step(
     let tensor = |at: Address, extents: &[u64], strides: &[u64]| {
         TensorArg::strided(at, extents.to_vec(), strides.to_vec())
     };
-    let [rows, cols] = c.unit();
-    let (m_tiles, n_tiles) = (p.m.div_ceil(rows), p.n.div_ceil(cols));
-    let [group, last] = c.order().divisors(m_tiles, n_tiles);
     let out_stride = p.c_stride.unwrap_or(n) * 2;
     let mut step = Step::new(kernel, [c.ctas, 1, 1])
         .scalar("groups", p.k / BLOCK as u32)
@@ -460,11 +457,8 @@ fn line_step(
         .tensor(
             "c",
             tensor(Buffer::Output(0).into(), &[n, m], &[out_stride]),
-        )
-        .scalar("m_tiles", m_tiles)
-        .scalar("n_tiles", n_tiles)
-        .divisor("raster_group", group)
-        .divisor("last_group", last);
+        );
+    step = c.tile_schedule(false).bind_args(step, [p.m, p.n], None);
     let depth = u64::from(p.k.div_ceil(line::BLOCK));
     let tile = u64::from(scales::TILE);
     for (rows, names) in coded.iter().zip(line::CODED) {

@@ -27,11 +27,9 @@ use super::epilogue::Out;
 use super::mainloop::Stage;
 use super::problem::Class;
 use crate::roles;
+pub(super) use crate::roles::CONSUMERS;
 use warpline_ir::build::*;
 use warpline_ir::{BuildErrors, Element, Kernel, Target};
-
-/// The names of the roles that multiply.
-pub(crate) const CONSUMERS: [&str; 4] = ["consumer0", "consumer1", "consumer2", "consumer3"];
 
 /// Builds the kernel of a class and a config.
 pub(super) fn build<A: Element, B: Element, T: Out>(
@@ -69,34 +67,19 @@ fn handed(k: Builder, consumer: &str, [rows, cols]: [u32; 2]) -> Ring<Tile<f32>>
     ring.posted()
 }
 
-/// The register budget for `setmaxnreg`; 0 keeps the launch default.
-pub(crate) fn registers(n: u32) -> Option<u32> {
-    (n > 0).then_some(n)
-}
-
 /// A role that loads or stores.
-pub(crate) fn helper(k: Builder, name: &str, c: &Config) -> RoleDecl {
-    roles::helper(k, name, registers(c.load_registers))
+fn helper(k: Builder, name: &str, c: &Config) -> RoleDecl {
+    roles::helper(k, name, c.registers.map(|r| r.load))
 }
 
 /// Declares producer and consumers; whole warpgroups come first.
-pub(crate) fn in_order(c: &Config, producer: impl FnOnce(), consumers: impl FnOnce()) {
-    match registers(c.load_registers) {
-        Some(_) => {
-            producer();
-            consumers();
-        }
-        None => {
-            consumers();
-            producer();
-        }
-    }
+fn in_order(c: &Config, producer: impl FnOnce(), consumers: impl FnOnce()) {
+    roles::in_order(c.registers, producer, consumers);
 }
 
 /// A role that multiplies, and its part of a tile.
 fn consumer<T: Out>(k: Builder, gemm: &GemmContext<T>, i: u32) -> (RoleDecl, Area) {
-    let role = k.role(CONSUMERS[i as usize]).warpgroups(1);
-    let role = role.registers_opt(registers(gemm.config.math_registers));
+    let role = roles::consumer(k, i, gemm.config.registers);
     (role, gemm.area(i))
 }
 
