@@ -9,7 +9,7 @@ use super::rows::{Rows, row_slot};
 use super::slot::{Filling, Slot};
 use super::state::{error, here};
 use super::tile::{Tile, TileRef};
-use super::warp::{lane_id, thread_in_role, warp_in_role};
+use super::warp::{lane_id, shuffle_xor, thread_in_role, warp_in_role};
 use std::ops::Range;
 
 /// Whose registers hold a tile.
@@ -298,6 +298,29 @@ impl Frag {
     pub fn row_sum(&self) -> Rows {
         let _at = here();
         self.row_reduce(|x, y| x + y)
+    }
+
+    /// Combines the values of each column over the rows of a warp: the eight lanes of a column get
+    /// the result. In the order of [`col_pairs`].
+    #[track_caller]
+    pub fn col_reduce(
+        &self,
+        mut f: impl FnMut(Reg<f32>, Reg<f32>) -> Reg<f32>,
+    ) -> Vec<[Reg<f32>; 2]> {
+        let _at = here();
+        let half = self.n as usize / 2;
+        let mut cols: Vec<[Option<Reg<f32>>; 2]> = vec![[None; 2]; half / 4];
+        for (i, &x) in self.values.iter().enumerate() {
+            let col = &mut cols[i % half / 4][i % 2];
+            *col = Some(col.map_or(x, |y| f(y, x)));
+        }
+        let mut across = |x: Option<Reg<f32>>| {
+            let x = x.unwrap_or_else(|| 0.0f32.reg());
+            [4u32, 8, 16]
+                .into_iter()
+                .fold(x, |x, lanes| f(x, shuffle_xor(x, lanes)))
+        };
+        cols.into_iter().map(|pair| pair.map(&mut across)).collect()
     }
 
     /// As many columns, of which the first are those from `by` on, a multiple

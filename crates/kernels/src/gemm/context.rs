@@ -24,7 +24,7 @@ impl<T: Out> GemmContext<T> {
     /// Declares the parameters.
     pub(super) fn declare(k: Builder, class: &Class, c: &Config) -> Self {
         // CTAs that share loads, or split K: never both.
-        let ctas = c.cluster.size() * c.split_k;
+        let ctas = c.cluster().size() * c.schedule.split_k();
         if ctas > 1 {
             k.cluster(ctas, 1, 1);
         }
@@ -32,7 +32,7 @@ impl<T: Out> GemmContext<T> {
         let elements = k.param::<u32>("k").at_most(MOST);
         let mainloop = Mainloop::declare(k, class, c);
         let tiles = TileScheduler::declare(k, c.tile_schedule(class.batched));
-        if c.stream_k {
+        if c.schedule.is_stream_k() {
             // The k-tiles of all tiles are counted through.
             let k_tiles = tiles.extent() * (extent(elements) + (c.tile_k - 1));
             k.limit(k_tiles, MOST_TILES * u64::from(c.tile_k));
@@ -51,7 +51,11 @@ impl<T: Out> GemmContext<T> {
     #[track_caller]
     pub(super) fn offset(&self, tile: TileCoord) -> Offset {
         let (m, n) = (tile.m * self.config.tile_m, tile.n * self.config.tile_n);
-        let (row, col) = if self.config.swap { (n, m) } else { (m, n) };
+        let (row, col) = if self.config.swap_ab() {
+            (n, m)
+        } else {
+            (m, n)
+        };
         let batch = tile.batch;
         Offset { row, col, batch }
     }

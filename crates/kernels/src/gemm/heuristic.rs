@@ -4,7 +4,7 @@
 //! that reach its shared memory, what a tile costs at its end, and the waves
 //! of tiles; beside it, the bytes of all SMs that memory must bring.
 
-use super::config::{Choice, Cluster, Config, Form, Order};
+use super::config::{Choice, Cluster, Config, Form, Order, Schedule, Staging};
 use super::problem::{Activation, Matrix, Problem, Sums};
 use super::tail::Part;
 use warpline_family::error::FamilyError;
@@ -96,7 +96,7 @@ fn estimate_one(p: &Problem, c: &Config, target: &Target) -> f64 {
     let factors = f64::from(p.class().factors());
     // Of what is multiplied, and of C.
     let [tile_rows, tile_cols] = c.sides().map(f64::from);
-    let (rows, cols) = match c.swap {
+    let (rows, cols) = match c.swap_ab() {
         false => (tile_rows, tile_cols * factors),
         true => (tile_rows * factors, tile_cols),
     };
@@ -105,7 +105,7 @@ fn estimate_one(p: &Problem, c: &Config, target: &Target) -> f64 {
     let steps = f64::from(p.k.div_ceil(c.tile_k).max(1));
     let reads = 1.0 + RAGGED[0] * f64::from(ragged(p.a()) || ragged(p.b()));
     let out = p.out().dtype().bytes() as f64;
-    let [width, staging] = c.outbox(&p.class(), target);
+    let Staging { width, stages } = c.staging;
     let narrow = 64.0 / (f64::from(width) * out);
     let writes = 1.0 + RAGGED[1] * narrow * f64::from(ragged(p.c()));
     // One product of 64 rows and 32 bytes of K, by the tensor cores or as fast
@@ -117,14 +117,14 @@ fn estimate_one(p: &Problem, c: &Config, target: &Target) -> f64 {
         math *= 1.25;
     }
     let bytes = (rows + cols) * f64::from(c.tile_k) * size * reads;
-    let brought = bytes / L2 / f64::from(c.cluster.size()).sqrt();
+    let brought = bytes / L2 / f64::from(c.cluster().size()).sqrt();
     let mut step = math.max(brought).max(LATENCY / f64::from(c.stages - 1));
-    if c.form == Form::DoubleBuffer {
+    if let Schedule::DoubleBuffer { .. } = c.schedule {
         step += ALONE;
     }
     let [tall, wide] = c.tiles(p);
     let tiles = tall as f64 * wide as f64 * p.batches() as f64;
-    let halves = f64::from(c.split_k);
+    let halves = f64::from(c.schedule.split_k());
     let waves = (tiles * halves / f64::from(c.ctas)).ceil();
     // They drift apart over long sums and many tiles.
     if steps >= 48.0 && waves >= 6.0 && reads == 1.0 {
@@ -139,24 +139,24 @@ fn estimate_one(p: &Problem, c: &Config, target: &Target) -> f64 {
         .sum();
     let each = END[1] * out / 2.0 * writes + function;
     // Two consumers share a tile's end; more are faster.
-    let mut end = END[0] + values * each * 2.0 / f64::from(c.consumers);
-    if c.form == Form::TwoConsumer {
+    let mut end = END[0] + values * each * 2.0 / f64::from(c.consumers());
+    if let Schedule::TwoConsumer { .. } = c.schedule {
         // One of them ends a tile, and waits for the other's part of it.
         end += values * (each + SPLIT * 0.1);
     }
-    if staging == 1 && !c.swap {
+    if stages == 1 && !c.swap_ab() {
         end += WAIT * (tile_cols / f64::from(width) - 1.0);
     }
-    let (end, tail) = match c.form {
+    let (end, tail) = match c.schedule {
         // The end of one hides behind the products of the other, if these are long enough.
-        Form::PingPong => (
+        Schedule::PingPong { .. } => (
             TURN + (HIDE * end - steps * step).max(0.0),
             TAIL * (end + values * each),
         ),
         _ => (end, 0.0),
     };
     let per_sm = f64::from(c.ctas.div_ceil(target.sms).max(1));
-    let cycles = if c.stream_k {
+    let cycles = if c.schedule.is_stream_k() {
         let share = tiles * steps / f64::from(c.ctas);
         // CTAs at different steps of K find nothing of each other's in the L2.
         let alone = tall == 1 || wide == 1 || (m + n) * k * size < 30e6;
@@ -166,7 +166,7 @@ fn estimate_one(p: &Problem, c: &Config, target: &Target) -> f64 {
             + STREAM[0]
             + rows * cols * STREAM[1]
     } else {
-        let handed = if c.split_k > 1 {
+        let handed = if c.schedule.split_k() > 1 {
             rows * cols * SPLIT
         } else {
             0.0
@@ -222,7 +222,8 @@ pub(super) fn space(
 fn with_tail(p: &Problem, c: &Config, choice: &Choice, target: &Target) -> Option<Config> {
     let [tall, wide] = c.tiles(p);
     let waves = tall * wide / u64::from(c.ctas.max(1));
-    let fits = c.form == Form::PingPong && choice.tail_n.is_none() && choice.ctas.is_none();
+    let fits =
+        c.schedule.form() == Form::PingPong && choice.tail_n.is_none() && choice.ctas.is_none();
     let base = Choice {
         tail_n: Some(c.narrow_tail(p).filter(|_| fits && waves >= WAVES)?),
         ..Choice::from(c).without_grid()
@@ -384,9 +385,10 @@ const NEIGHBOURS: usize = 6;
 /// What the model does not tell apart from a config.
 fn neighbours(c: &Config) -> Vec<Choice> {
     let none = Choice::default;
+    let group = Choice::from(c).group;
     let mut all = vec![
         Choice {
-            group: Some(if c.group == 16 { 8 } else { 16 }),
+            group: Some(if group == Some(16) { 8 } else { 16 }),
             ..none()
         },
         Choice {
@@ -394,7 +396,7 @@ fn neighbours(c: &Config) -> Vec<Choice> {
             ..none()
         },
     ];
-    if c.swap {
+    if c.swap_ab() {
         let (hints, tile_k) = (Some(!c.hints), Some(2 * c.tile_k));
         // Stages as many as fit.
         let stages = Some(c.stages / 2);

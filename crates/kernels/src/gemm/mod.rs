@@ -7,7 +7,10 @@
 //! | where | what |
 //! |---|---|
 //! | [`problem`] | extents, types, layouts, strides |
-//! | [`config`] | schedules, tiles, and whether they fit the machine |
+//! | [`config`] | schedules with their options, tiles, and what follows from them |
+//! | `flags` | from flags to a schedule and back |
+//! | `complete` | the config of a problem: flags, and what fits the machine |
+//! | `sizes` | shared memory, stages and staging tiles, asked of the builder |
 //! | `schedule` | the roles of a kernel |
 //! | `mainloop` | the ring slot, its loads and its products |
 //! | `epilogue` | scale, bias, activation, gate, residual, store |
@@ -20,24 +23,26 @@
 //! | `table` | the test table |
 
 pub(crate) mod call;
+mod complete;
 pub mod config;
 mod context;
 pub(crate) mod epilogue;
+mod flags;
 mod heuristic;
 mod mainloop;
 mod offset;
 pub mod problem;
 pub(crate) mod reference;
 pub(crate) mod schedule;
+mod sizes;
 pub(crate) mod table;
 mod tail;
 pub(crate) mod tile_scheduler;
 
 pub use crate::roles::Registers;
-pub use config::{Choice, Cluster, Config, Form, Order};
+pub use config::{Choice, Cluster, Config, Form, Operands, Order, Schedule, Staging, Tiles};
 pub use problem::{Activation, Factor, Layout, Problem, Sums};
 
-use half::{bf16, f16};
 use problem::{Class, Matrix};
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -45,11 +50,10 @@ use warpline_family::Op;
 use warpline_family::bucket::Bucket;
 use warpline_family::error::FamilyError;
 use warpline_family::family::{Case, Cost, Family, Period, Place};
-use warpline_family::float::Float;
 use warpline_family::plan::{Address, Buffer, Plan, Step, TensorArg, ZEROED};
 use warpline_family::program::Program;
 use warpline_family::tensor::{HostTensor, TensorSpec};
-use warpline_ir::{BuildErrors, E4m3, E5m2, Kernel, Target};
+use warpline_ir::{BuildErrors, Kernel, Target};
 
 /// A product, by the name that callers know it by.
 pub trait Kind: Send + Sync + 'static {
@@ -208,8 +212,13 @@ impl<K: Kind> Family for Product<K> {
             step(kernel, p, &c, &cols)
         };
         let parts = c.parts(p, target)?;
-        let steps = parts.into_iter().map(launch).collect::<Result<_, _>>()?;
-        Plan::new(steps, workspace(&class, c))
+        let mut steps = parts
+            .into_iter()
+            .map(launch)
+            .collect::<Result<Vec<_>, _>>()?;
+        let used = workspace(&class, c);
+        steps.extend(epilogue::reduce::fold(p, c, used, target)?);
+        Plan::new(steps, epilogue::reduce::workspace(p, c, used))
     }
 
     fn class(p: &Problem) -> serde_json::Value {
@@ -232,6 +241,9 @@ impl<K: Kind> Family for Product<K> {
             ),
             ("bias", true.into(), p.bias),
             ("residual", true.into(), p.residual),
+            ("row_sums", true.into(), p.row_sums),
+            ("col_sums", true.into(), p.col_sums),
+            ("amax", true.into(), p.amax),
             ("scale", true.into(), p.scale.is_some()),
             ("scales", true.into(), p.scales),
             ("batched", true.into(), p.batch.is_some()),
@@ -290,11 +302,11 @@ impl<K: Kind> Family for Product<K> {
     }
 
     fn outputs(p: &Problem) -> Vec<TensorSpec> {
-        vec![p.c().spec(p.batch.is_some())]
+        p.outputs()
     }
 
     fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
-        vec![reference::reference(p, inputs)]
+        reference::reference(p, inputs)
     }
 
     fn cases() -> Vec<Case<Problem, Choice>> {
@@ -329,7 +341,8 @@ impl<K: Kind> Family for Product<K> {
         let factors = u64::from(p.class().factors());
         let row = factors * u64::from(p.n) * u64::from(p.k).max(1);
         let few = ((1 << 29) / row).clamp(2, 200) as u32 | 1;
-        (p.batch.is_none() && p.m > few).then(|| Period {
+        let repeats = p.batch.is_none() && p.class().epilogue.reductions().is_empty();
+        (repeats && p.m > few).then(|| Period {
             problem: Problem {
                 m: few,
                 ..p.clone()
@@ -341,28 +354,18 @@ impl<K: Kind> Family for Product<K> {
 
 /// The kernel of a class and a config.
 fn build(class: &Class, c: &Config, target: &Target) -> Result<Kernel, BuildErrors> {
-    macro_rules! out {
-        ($a:ty, $b:ty) => {
-            match class.out {
-                Float::F32 => schedule::build::<$a, $b, f32>(class, c, target),
-                Float::F16 => schedule::build::<$a, $b, f16>(class, c, target),
-                Float::Bf16 => schedule::build::<$a, $b, bf16>(class, c, target),
-            }
-        };
-    }
-    match class.factor {
-        Factor::Bf16 => out!(bf16, bf16),
-        Factor::F16 => out!(f16, f16),
-        Factor::E4m3 => out!(E4m3, E4m3),
-        Factor::E5m2 => out!(E5m2, E4m3),
-    }
+    let name = match class.up {
+        None => "gemm",
+        Some(_) => "dual_gemm",
+    };
+    Kernel::build(name, target, |k| schedule::declare(k, class, c))
 }
 
 /// Bytes of workspace: the queue's words or the flags, and sums behind them.
 fn workspace(class: &Class, c: &Config) -> u64 {
-    match (c.stream_k, c.order) {
-        (true, _) => ZEROED + c.partial_bytes(class),
-        (_, Order::Dynamic) => 8,
+    match (c.schedule, c.schedule.tiles()) {
+        (Schedule::StreamK { .. }, _) => ZEROED + c.partial_bytes(class),
+        (_, Tiles::Dynamic(_)) => 8,
         _ => 0,
     }
 }
@@ -395,12 +398,12 @@ fn step(kernel: Program, p: &Problem, c: &Config, cols: &Range<u32>) -> Result<S
         p.batch.map(|_| p.batches() as u32),
     );
     let step = mainloop::Mainloop::bind_args(step, p, &inputs, cols, tensor)?;
-    let mut step = epilogue::bind_args(step, p, c, &inputs, cols, tensor)?;
-    if c.stream_k {
+    let mut step = epilogue::bind_args(step, p, c, &inputs, cols, workspace(&class, c), tensor)?;
+    if let Schedule::StreamK { consumers, .. } = c.schedule {
         // For each consumer its accumulators, and its flags among the bytes that are zero.
-        let partial = c.partial_bytes(&class) / u64::from(c.consumers);
+        let partial = c.partial_bytes(&class) / u64::from(consumers);
         let flags = u64::from(c.ctas) * 16;
-        for (i, consumer) in (0..c.consumers.into()).zip(schedule::CONSUMERS) {
+        for (i, consumer) in (0..consumers.into()).zip(schedule::CONSUMERS) {
             let name = schedule::partials(consumer);
             step = step
                 .pointer(&name, Buffer::Workspace.at(ZEROED + i * partial))

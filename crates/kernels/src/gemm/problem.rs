@@ -30,6 +30,12 @@ fields! {
         pub activation: Activation = Activation::default(),
         /// Adds a matrix of the type and shape of C, after the activation
         pub residual: bool = false,
+        /// Gives the sum of each row of C too, in f32, of the values before they are rounded
+        pub row_sums: bool = false,
+        /// Gives the sum of each column of C too, in f32, of the values before they are rounded
+        pub col_sums: bool = false,
+        /// Gives the greatest magnitude in C too, in f32, of the values before they are rounded
+        pub amax: bool = false,
         /// A number that multiplies every sum first
         pub scale: Option<f32>,
         /// A scale of A and one of B, each a number in memory
@@ -158,6 +164,53 @@ pub(super) struct EpilogueOps {
     pub(super) bias: bool,
     pub(super) activation: Activation,
     pub(super) residual: bool,
+    pub(super) row_sums: bool,
+    pub(super) col_sums: bool,
+    pub(super) amax: bool,
+}
+
+impl EpilogueOps {
+    /// What the epilogue computes of C beside C, in the order of the outputs.
+    pub(super) fn reductions(&self) -> Vec<Reduction> {
+        let all = [
+            (self.row_sums, Reduction::RowSums),
+            (self.col_sums, Reduction::ColSums),
+            (self.amax, Reduction::Amax),
+        ];
+        let asked = all.into_iter().filter(|(asked, _)| *asked);
+        asked.map(|(_, reduction)| reduction).collect()
+    }
+}
+
+/// A reduction of C.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Reduction {
+    /// The sum of each row.
+    RowSums,
+    /// The sum of each column.
+    ColSums,
+    /// The greatest magnitude.
+    Amax,
+}
+
+impl Reduction {
+    /// The name of the output.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Reduction::RowSums => "row_sums",
+            Reduction::ColSums => "col_sums",
+            Reduction::Amax => "amax",
+        }
+    }
+
+    /// Elements of the output.
+    pub(super) fn len(self, p: &Problem) -> u32 {
+        match self {
+            Reduction::RowSums => p.m,
+            Reduction::ColSums => p.n,
+            Reduction::Amax => 1,
+        }
+    }
 }
 
 /// All of a problem that is compiled in.
@@ -287,6 +340,9 @@ impl Problem {
             bias: false,
             activation: Activation::None,
             residual: false,
+            row_sums: false,
+            col_sums: false,
+            amax: false,
             scale: None,
             scales: false,
             batch: None,
@@ -323,6 +379,9 @@ impl Problem {
                 bias: self.bias,
                 activation: self.activation,
                 residual: self.residual,
+                row_sums: self.row_sums,
+                col_sums: self.col_sums,
+                amax: self.amax,
             },
             batched: self.batch.is_some(),
             up: self.up.map(|up| match up {
@@ -441,6 +500,12 @@ impl Problem {
         if let Some(x) = self.scale.filter(|x| !x.is_finite()) {
             return refuse(format!("a scale is a finite number, not {x}"));
         }
+        if self.batch.is_some() && !self.class().epilogue.reductions().is_empty() {
+            return refuse(
+                "--row-sums, --col-sums and --amax are those of one product: not with --batch"
+                    .into(),
+            );
+        }
         self.check_up()?;
         self.a().check("a-stride")?;
         self.b().check(match self.up {
@@ -507,6 +572,18 @@ impl Problem {
         if self.scales {
             all.extend((self.scale_names().iter()).map(|name| vector(name, DType::F32, 1)));
         }
+        all
+    }
+
+    /// What comes out: C, and what is reduced from it.
+    pub(super) fn outputs(&self) -> Vec<TensorSpec> {
+        let reduced = |reduction: Reduction| TensorSpec {
+            name: reduction.name(),
+            dtype: DType::F32,
+            shape: vec![reduction.len(self) as usize],
+        };
+        let mut all = vec![self.c().spec(self.batch.is_some())];
+        all.extend(self.class().epilogue.reductions().into_iter().map(reduced));
         all
     }
 

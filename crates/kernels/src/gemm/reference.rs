@@ -1,6 +1,6 @@
 //! The float64 reference, and the tensors that it is given.
 
-use super::epilogue::{bias, gate, residual, scale};
+use super::epilogue::{bias, gate, reduce, residual, scale};
 use super::problem::{Layout, Problem};
 use crate::weights::Weights;
 use warpline_family::numbers::{Random, half_ulp};
@@ -41,11 +41,11 @@ pub(super) fn inputs(p: &Problem, seed: u64) -> Vec<HostTensor> {
     p.inputs().into_iter().map(draw).collect()
 }
 
-/// A · Bᵀ and what becomes of it: every value of C, and its bound.
+/// A · Bᵀ and what becomes of it: for every output each value and its bound.
 ///
 /// Of a large product every so many rows are computed and the others may hold
 /// any number; how many is odd, so that all rows of a tile have their turn.
-pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<(f64, f64)> {
+pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
     let read = |name: &str| {
         p.input(name)
             .map(|i| inputs[i].values().collect::<Vec<f64>>())
@@ -67,6 +67,9 @@ pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<(f64, f64)> {
     let batches = p.batches() as usize;
     let every = (batches * m * n * k) >> 30 | 1;
     let mut all = Vec::with_capacity(batches * c_step);
+    let reductions = p.class().epilogue.reductions();
+    // The values of C before they are rounded.
+    let mut exact = Vec::new();
     for z in 0..batches {
         let b = &b[z * b_step..];
         // B with the elements of a sum side by side.
@@ -83,7 +86,9 @@ pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<(f64, f64)> {
         for i in 0..m {
             let row = z * m + i;
             if row % every != 0 {
-                all.extend((0..n).map(|_| (0.0, f64::INFINITY)));
+                let unknown = || (0..n).map(|_| (0.0, f64::INFINITY));
+                all.extend(unknown());
+                exact.extend(unknown());
                 all.extend((n..ldc).map(|_| UNTOUCHED));
                 continue;
             }
@@ -106,12 +111,16 @@ pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<(f64, f64)> {
                 let add = add.map_or(0.0, |r| r[z * r_step + i * ldr + j]);
                 let (value, error) = residual::reference(y, add);
                 all.push(bounded(out, value, error));
+                exact.push((value, error));
             }
             all.extend((n..ldc).map(|_| UNTOUCHED));
         }
         all.resize((z + 1) * c_step, UNTOUCHED);
     }
-    all
+    let reduced = reductions
+        .into_iter()
+        .map(|r| reduce::reference(r, p, &exact));
+    [all].into_iter().chain(reduced).collect()
 }
 
 /// The row of B that a column of C is made with, and that of the second factor

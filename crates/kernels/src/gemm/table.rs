@@ -32,14 +32,12 @@ pub(crate) fn form(form: Form) -> Choice {
             tile_n: Some(64),
             ..small
         },
-        Form::Cooperative | Form::Storer | Form::TwoConsumer | Form::Dequantiser | Form::Warps => {
-            Choice {
-                tile_m: Some(128),
-                tile_n: Some(64),
-                consumers: Some(2),
-                ..small
-            }
-        }
+        Form::Cooperative | Form::Storer | Form::TwoConsumer => Choice {
+            tile_m: Some(128),
+            tile_n: Some(64),
+            consumers: Some(2),
+            ..small
+        },
     }
 }
 
@@ -330,6 +328,7 @@ pub(super) fn linear() -> Cases {
             choice: swap.clone(),
         });
     }
+    cases.extend(reduced(&base, &swap));
     let full = Problem {
         activation: Activation::Silu,
         residual: true,
@@ -372,6 +371,55 @@ pub(super) fn linear() -> Cases {
             problem,
             choice: Choice::default(),
         });
+    }
+    cases
+}
+
+/// Reductions of C: in every schedule that has them, at edges, and each by itself.
+fn reduced(base: &Problem, swap: &Choice) -> Cases {
+    let all = Problem {
+        activation: Activation::Sigmoid,
+        row_sums: true,
+        col_sums: true,
+        amax: true,
+        ..base.clone()
+    };
+    let with = |f: Form, change: fn(&mut Choice)| {
+        let mut choice = form(f);
+        change(&mut choice);
+        choice
+    };
+    let choices = [
+        form(Form::DoubleBuffer),
+        form(Form::Cooperative),
+        form(Form::PingPong),
+        with(Form::PingPong, |c| c.order = Some(Order::Dynamic)),
+        with(Form::Cooperative, |c| {
+            (c.cluster, c.ctas) = (Some(Cluster::Cols), Some(4));
+        }),
+        with(Form::Cooperative, |c| c.split_k = Some(2)),
+        with(Form::Cooperative, |c| c.stream_k = Some(true)),
+        swap.clone(),
+    ];
+    let case = |problem: &Problem, choice: Choice| Case {
+        problem: problem.clone(),
+        choice,
+    };
+    let mut cases: Cases = choices.map(|choice| case(&all, choice)).into();
+    for [row_sums, col_sums, amax] in [
+        [true, false, false],
+        [false, true, false],
+        [false, false, true],
+    ] {
+        let one = Problem {
+            row_sums,
+            col_sums,
+            amax,
+            out: Some(Float::F32),
+            ..all.clone()
+        };
+        cases.push(case(&one, Choice::default()));
+        cases.push(case(&Problem { m: 1, k: 0, ..one }, swap.clone()));
     }
     cases
 }

@@ -4,7 +4,7 @@
 //! would be, its columns are given to a second kernel, whose tiles are so
 //! narrow that all SMs have one.
 
-use super::config::{Choice, Config, Order};
+use super::config::{Choice, Config, Tiles};
 use super::problem::{Layout, Problem};
 use std::ops::Range;
 use warpline_family::error::FamilyError;
@@ -30,20 +30,23 @@ impl Config {
 
     /// The kernels of the product, each with its columns.
     pub(super) fn parts(&self, p: &Problem, target: &Target) -> Result<Vec<Part>, FamilyError> {
-        let alike = Self { tail_n: 0, ..*self };
-        if self.tail_n == 0 {
+        let alike = Self {
+            tail_n: None,
+            ..*self
+        };
+        let Some(tail_n) = self.tail_n else {
             return Ok(vec![Part {
                 config: alike,
                 cols: 0..p.n,
             }]);
-        }
+        };
         let head = self.head(p);
         let rest = Problem {
             n: p.n - head,
             ..p.clone()
         };
         let narrow = Choice {
-            tile_n: Some(self.tail_n),
+            tile_n: Some(tail_n),
             tail_n: None,
             stages: None,
             load_registers: None,
@@ -83,15 +86,20 @@ impl Config {
 
     /// Refuses a tail where the columns of C are not divided by tiles alone.
     pub(super) fn check_tail(&self, p: &Problem, target: &Target) -> Result<(), FamilyError> {
-        if self.tail_n == 0 {
+        if self.tail_n.is_none() {
             return Ok(());
         }
         let refuse = |text: &str| Err(FamilyError::Config(text.into()));
-        if self.swap || self.stream_k || self.split_k > 1 || self.order == Order::Dynamic {
+        let dynamic = matches!(self.schedule.tiles(), Tiles::Dynamic(_));
+        let split = self.schedule.split_k() > 1 || self.schedule.is_stream_k();
+        if self.swap_ab() || split || dynamic {
             return refuse(
                 "--tail-n narrows the last wave of tiles: it goes with neither --swap, --split-k, --stream-k \
                  nor --order dynamic",
             );
+        }
+        if !p.class().epilogue.reductions().is_empty() {
+            return refuse("--tail-n divides C: not with --row-sums, --col-sums and --amax");
         }
         if p.batch.is_some() || p.layout == Layout::Kn {
             return refuse(

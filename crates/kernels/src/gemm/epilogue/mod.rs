@@ -1,7 +1,7 @@
-//! The epilogue: `C = activation(scale · A·Bᵀ + bias) ∘ up + residual`, rounded once and stored.
+//! The epilogue: a list of ops on the accumulators, after which C is rounded once and stored.
 //!
-//! Each op is one file: its device code, its launch argument, its float64
-//! meaning and its error bound.
+//! `C = activation(scale · A·Bᵀ + bias) ∘ up + residual`, and reductions of it. Each op is one file:
+//! its device code, its launch argument, its float64 meaning and its error bound.
 //!
 //! | where | what |
 //! |---|---|
@@ -10,6 +10,8 @@
 //! | `activation` | a function of each value |
 //! | `gate` | multiplies gate and up |
 //! | `residual` | adds a matrix |
+//! | `reduce` | sums of rows and columns, the greatest magnitude |
+//! | `fold` | the kernels that add up partial results of a reduction |
 //! | `store` | stages tiles in shared memory and stores them to C |
 //! | `elements` | a matrix that is addressed element by element |
 //! | `out` | the types of C |
@@ -17,25 +19,27 @@
 mod activation;
 pub(super) mod bias;
 mod elements;
+mod fold;
 pub(crate) mod gate;
 pub(super) mod out;
+pub(super) mod reduce;
 pub(super) mod residual;
 pub(super) mod scale;
 mod store;
 
 pub(super) use bias::BiasValues;
 pub(super) use out::Out;
-pub(super) use scale::Scales;
 pub(super) use store::is_by_elements;
 
 use super::config::Config;
 use super::mainloop::boxes;
 use super::offset::Offset;
-use super::problem::{Class, Matrix, Problem};
+use super::problem::{Activation, Class, Matrix, Problem};
 use bias::Bias;
 use elements::Elements;
+use reduce::{Carried, Reduce};
 use residual::Residual;
-use scale::Scale;
+use scale::{Scale, Scales};
 use std::ops::Range as Span;
 use warpline_family::error::FamilyError;
 use warpline_family::plan::{Address, Buffer, Step, TensorArg};
@@ -46,26 +50,45 @@ use warpline_ir::build::*;
 pub(super) struct Epilogue<T: Out> {
     class: Class,
     config: Config,
-    /// The staging tiles of one consumer: columns of a part, and stages.
-    pub(super) staging: [u32; 2],
     m: Reg<u32>,
     n: Reg<u32>,
     /// C as tiles.
     pub(super) c: Map,
     /// C by elements, if it is not stored as tiles.
     elements: Option<Elements<T>>,
-    scale: Scale,
-    bias: Option<Bias<T>>,
-    residual: Option<Residual<T>>,
+    /// The ops, in the order in which they are applied.
+    ops: Vec<Op<T>>,
 }
 
-/// Binds the arguments of the epilogue, for some columns of C.
+/// An op of the epilogue.
+enum Op<T: Out> {
+    Scale(Scale),
+    Bias(Bias<T>),
+    Activation(Activation),
+    /// Multiplies by up.
+    Gate,
+    Residual(Residual<T>),
+    Reduce(Reduce),
+}
+
+/// What a consumer's role keeps for the epilogue while it runs.
+pub(super) struct Run {
+    consumer: u32,
+    /// The scale of each accumulator.
+    pub(super) scales: Scales,
+    /// What is carried for each reduction.
+    carried: Vec<Carried>,
+}
+
+/// Binds the arguments of the epilogue, for some columns of C; partial results of reductions lie
+/// behind `used` bytes of the workspace.
 pub(super) fn bind_args(
     step: Step,
     p: &Problem,
     c: &Config,
     inputs: &[TensorSpec],
     cols: &Span<u32>,
+    used: u64,
     tensor: impl Fn(Address, Matrix) -> TensorArg,
 ) -> Result<Step, FamilyError> {
     let class = p.class();
@@ -82,7 +105,30 @@ pub(super) fn bind_args(
     }
     step = Scale::bind_args(step, p, inputs)?;
     step = bias::bind_args(step, p, inputs, before)?;
-    residual::bind_args(step, p, inputs, before)
+    step = residual::bind_args(step, p, inputs, before)?;
+    Ok(reduce::bind_args(step, p, c, used))
+}
+
+/// The ops of a class, in the order in which they are applied.
+fn ops<T: Out>(
+    k: Builder,
+    class: &Class,
+    c: &Config,
+    sides @ [_, n]: [Reg<u32>; 2],
+    batch: Option<Reg<u32>>,
+) -> Vec<Op<T>> {
+    let has = class.epilogue;
+    let mut ops = vec![Op::Scale(Scale::declare(k, class))];
+    ops.extend(has.bias.then(|| Op::Bias(Bias::declare(k, n))));
+    ops.push(Op::Activation(has.activation));
+    ops.extend(class.up.map(|_| Op::Gate));
+    ops.extend(has.residual.then(|| {
+        let residual = Elements::declare(k, "residual", sides, batch);
+        Op::Residual(Residual(residual))
+    }));
+    let reduce = |reduction| Op::Reduce(Reduce::declare(k, reduction, c, sides));
+    ops.extend(has.reductions().into_iter().map(reduce));
+    ops
 }
 
 impl<T: Out> Epilogue<T> {
@@ -94,10 +140,9 @@ impl<T: Out> Epilogue<T> {
         [m, n]: [Reg<u32>; 2],
         batch: Option<Reg<u32>>,
     ) -> Self {
-        let (ops, dtype) = (class.epilogue, class.out.dtype());
-        let staging = c.outbox(class, &k.target());
-        let out = match c.swap {
-            false => boxes(class, dtype, staging[0], c.rows()),
+        let dtype = class.out.dtype();
+        let out = match c.swap_ab() {
+            false => boxes(class, dtype, c.staging.width, c.rows()),
             true => boxes(
                 class,
                 dtype,
@@ -105,37 +150,60 @@ impl<T: Out> Epilogue<T> {
                 c.tile_m,
             ),
         };
-        let elements = |name: &str| Elements::declare(k, name, [m, n], batch);
+        let elements = || Elements::declare(k, "elements", [m, n], batch);
         Self {
             class: *class,
             config: *c,
-            staging,
             m,
             n,
             c: k.tensor_map("c", out),
-            elements: is_by_elements(class, c).then(|| elements("elements")),
-            scale: Scale::declare(k, class),
-            bias: ops.bias.then(|| Bias::declare(k, n)),
-            residual: ops.residual.then(|| Residual(elements("residual"))),
+            elements: is_by_elements(class, c).then(elements),
+            ops: ops(k, class, c, [m, n], batch),
         }
     }
 
-    /// Loads the scales, once for a role.
+    /// The reductions.
+    fn reductions(&self) -> impl Iterator<Item = &Reduce> {
+        self.ops.iter().filter_map(|op| match op {
+            Op::Reduce(reduce) => Some(reduce),
+            _ => None,
+        })
+    }
+
+    /// Begins the role of a consumer: loads the scales.
     #[track_caller]
-    pub(super) fn scales(&self) -> Scales {
-        self.scale.load()
+    pub(super) fn begin(&self, consumer: u32) -> Run {
+        let scales = self.ops.iter().find_map(|op| match op {
+            Op::Scale(scale) => Some(scale.load()),
+            _ => None,
+        });
+        Run {
+            consumer,
+            scales: scales.unwrap_or_default(),
+            carried: self.reductions().map(Reduce::begin).collect(),
+        }
+    }
+
+    /// Ends the role of a consumer.
+    #[track_caller]
+    pub(super) fn end(&self, run: &Run) {
+        for (reduce, carried) in self.reductions().zip(&run.carried) {
+            reduce.end(run.consumer, carried);
+        }
     }
 
     /// Loads the bias that the first part of a tile needs, before the mainloop: nothing waits for
     /// it then.
     #[track_caller]
     pub(super) fn prefetch(&self, at: Offset) -> BiasValues<T> {
-        let Some(bias) = self.bias else {
-            return BiasValues::None;
-        };
-        match self.config.swap {
-            true => bias.rows(at, self.config.rows()),
-            false => bias.cols(at, self.staging[0]),
+        let bias = self.ops.iter().find_map(|op| match op {
+            Op::Bias(bias) => Some(bias),
+            _ => None,
+        });
+        match (bias, self.config.swap_ab()) {
+            (None, _) => BiasValues::None,
+            (Some(bias), true) => bias.rows(at, self.config.rows()),
+            (Some(bias), false) => bias.cols(at, self.config.staging.width),
         }
     }
 
@@ -145,21 +213,38 @@ impl<T: Out> Epilogue<T> {
         &self,
         accumulators: &[Frag],
         at: Offset,
-        scales: Scales,
-        bias: BiasValues<T>,
+        run: &Run,
+        mut bias: BiasValues<T>,
     ) -> Frag {
-        let mut scaled = (accumulators.iter().zip(scales)).map(|(x, s)| scale::apply(x.clone(), s));
-        let x = scaled.next().unwrap_or_else(|| Frag::zeros(64, 8));
-        let x = bias.apply(x);
-        let activation = self.class.epilogue.activation;
-        let mut x = x.map(|x| activation.apply(x));
-        if let Some(up) = scaled.next() {
-            x = gate::apply(x, &up);
-        }
-        match &self.residual {
-            None => x,
-            Some(residual) => residual.apply(x, at, [self.m, self.n], self.config.swap),
-        }
+        let [first, second] = run.scales;
+        let mut carried = run.carried.iter();
+        let x = accumulators[0].clone();
+        self.ops.iter().fold(x, |x, op| match op {
+            Op::Scale(_) => scale::apply(x, first),
+            Op::Bias(_) => std::mem::replace(&mut bias, BiasValues::None).apply(x),
+            Op::Activation(activation) => x.map(|x| activation.apply(x)),
+            Op::Gate => gate::apply(x, &scale::apply(accumulators[1].clone(), second)),
+            Op::Residual(r) => r.apply(x, at, [self.m, self.n], self.config.swap_ab()),
+            Op::Reduce(reduce) => {
+                if let Some(carried) = carried.next() {
+                    reduce.take(&self.inside(x.clone(), at), at, carried);
+                }
+                x
+            }
+        })
+    }
+
+    /// The values of C, and zeros outside of it.
+    #[track_caller]
+    fn inside(&self, x: Frag, at: Offset) -> Frag {
+        let [rows, cols] = match self.config.swap_ab() {
+            false => [self.m, self.n],
+            true => [self.n, self.m],
+        };
+        x.keep(
+            |cell| (at.row + cell.row).lt(rows) & (at.col + cell.col).lt(cols),
+            0.0f32,
+        )
     }
 
     /// Applies the ops of a gate alone: scale and activation.

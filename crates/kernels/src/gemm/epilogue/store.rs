@@ -1,7 +1,7 @@
 //! The epilogue store: tiles go through staging buffers in shared memory to C.
 
-use super::{BiasValues, Epilogue, Out, Scales};
-use crate::gemm::config::Config;
+use super::{BiasValues, Epilogue, Out, Run};
+use crate::gemm::config::{Config, Staging};
 use crate::gemm::offset::Offset;
 use crate::gemm::problem::Class;
 use std::ops::Range as Span;
@@ -10,14 +10,14 @@ use warpline_ir::build::*;
 
 /// Is C stored element by element?
 pub(in crate::gemm) fn is_by_elements(class: &Class, c: &Config) -> bool {
-    c.swap && class.out.dtype() == DType::F32
+    c.swap_ab() && class.out.dtype() == DType::F32
 }
 
 impl<T: Out> Epilogue<T> {
     /// Declares the staging tiles of a consumer.
     pub(in crate::gemm) fn outbox(&self, k: Builder, name: &str) -> Outbox<T> {
-        let (c, [width, stages]) = (&self.config, self.staging);
-        match c.swap {
+        let (c, Staging { width, stages }) = (&self.config, self.config.staging);
+        match c.swap_ab() {
             false => k.outbox(name, stages, c.rows(), width),
             true => k.outbox(name, stages, c.tile_m, c.rows()),
         }
@@ -32,7 +32,7 @@ impl<T: Out> Epilogue<T> {
     /// The accumulators of a tile: one, or those of gate and of up.
     #[track_caller]
     pub(in crate::gemm) fn split(&self, acc: &Frag) -> Vec<Frag> {
-        let halves = match (self.class.factors(), self.config.swap) {
+        let halves = match (self.class.factors(), self.config.swap_ab()) {
             (1, _) => return vec![acc.clone()],
             (_, false) => acc.split(self.config.tile_n),
             (_, true) => acc.split_rows(self.config.rows()),
@@ -47,11 +47,26 @@ impl<T: Out> Epilogue<T> {
         acc: &Frag,
         outbox: Outbox<T>,
         at: Offset,
-        scales: Scales,
+        run: &Run,
         bias: BiasValues<T>,
     ) {
-        if self.config.swap {
-            let tile = self.apply(&self.split(acc), at, scales, bias);
+        let reductions = || self.reductions().zip(&run.carried);
+        reductions().for_each(|(reduce, carried)| reduce.begin_tile(carried));
+        self.store_tile(acc, outbox, at, run, bias);
+        reductions().for_each(|(reduce, carried)| reduce.end_tile(at, carried));
+    }
+
+    #[track_caller]
+    fn store_tile(
+        &self,
+        acc: &Frag,
+        outbox: Outbox<T>,
+        at: Offset,
+        run: &Run,
+        bias: BiasValues<T>,
+    ) {
+        if self.config.swap_ab() {
+            let tile = self.apply(&self.split(acc), at, run, bias);
             T::store_transposed(self, outbox, &tile, at);
             return;
         }
@@ -60,7 +75,7 @@ impl<T: Out> Epilogue<T> {
                 let cols = col..col + some.cols();
                 let mut all = vec![some];
                 all.extend(part[1..].iter().map(|more| more.slice(cols.clone())));
-                self.apply(&all, at.plus(0, col), scales, bias.slice(cols))
+                self.apply(&all, at.plus(0, col), run, bias.slice(cols))
             });
         });
     }
@@ -104,7 +119,7 @@ impl<T: Out> Epilogue<T> {
         bias: BiasValues<T>,
         mut f: impl FnMut(Vec<Frag>, Offset, BiasValues<T>),
     ) {
-        let [width, _] = self.staging;
+        let width = self.config.staging.width;
         let parts = self.config.tile_n / width;
         let cut = |all: &[Frag], cols: Span<u32>| -> Vec<Frag> {
             all.iter().map(|x| x.slice(cols.clone())).collect()

@@ -86,7 +86,7 @@ impl Gated {
     ) {
         let c = &mainloop.config;
         let (width, height) = (width(&mainloop.class, c), c.tile_n / c.blocks());
-        let (shared, hint) = (c.cluster == Cluster::Rows, mainloop.stream());
+        let (shared, hint) = (c.cluster() == Cluster::Rows, mainloop.stream());
         for k in (0..c.tile_k).step_by(width as usize) {
             let blocks = (0..c.tile_n).step_by(height as usize);
             let all = blocks.flat_map(|row| self.maps.map(move |map| (row, map)));

@@ -56,7 +56,7 @@ impl KMajor {
         for k in (0..c.tile_k).step_by(width as usize) {
             let to = slot.1.slice(rows.clone(), k..k + width);
             let origin = [tile.k + k, tile.n + rows.start];
-            let shared = c.cluster == Cluster::Rows;
+            let shared = c.cluster() == Cluster::Rows;
             copy(
                 slot,
                 self.b,

@@ -16,7 +16,7 @@ mod swap_ab;
 
 pub(super) use order::{MainloopOrder, TAIL};
 
-use super::config::{Area, Cluster, Config, Form};
+use super::config::{Area, Cluster, Config, Schedule};
 use super::offset::Offset;
 use super::problem::{Class, Layout, Matrix, Problem, Sums};
 use gated::Gated;
@@ -141,7 +141,7 @@ impl Mainloop {
         part: Part,
     ) {
         let c = &self.config;
-        let [m, n] = match c.swap {
+        let [m, n] = match c.swap_ab() {
             false => [at.row, at.col],
             true => [at.col, at.row],
         };
@@ -156,7 +156,7 @@ impl Mainloop {
         for k in (0..c.tile_k).step_by(width as usize) {
             let to = slot.0.slice(rows.clone(), k..k + width);
             let origin = [tile.k + k, tile.m + rows.start];
-            let shared = c.cluster == Cluster::Cols;
+            let shared = c.cluster() == Cluster::Cols;
             copy(slot, self.a, to, origin, tile.batch, shared, self.keep());
         }
         match &self.b {
@@ -175,7 +175,7 @@ impl Mainloop {
         area: &Area,
     ) {
         let (rows, k) = (area.rows.clone(), 0..self.config.tile_k);
-        match (&self.b, self.config.swap) {
+        match (&self.b, self.config.swap_ab()) {
             (Operand::NMajor(_), false) => acc.mma(&a.slice(rows, k), &b.t()),
             (_, false) => acc.mma(&a.slice(rows, k.clone()), &b.slice(area.cols.clone(), k)),
             (Operand::NMajor(_), true) => swap_ab::n_major(acc, a, b, rows, k),
@@ -236,8 +236,8 @@ fn width(class: &Class, c: &Config) -> u32 {
 /// Equal parts in which the rows of A and of B are loaded: by the CTAs that share them, or by
 /// every warpgroup.
 fn parts(c: &Config) -> [u32; 2] {
-    match (c.form, c.cluster) {
-        (Form::DoubleBuffer, _) => [c.consumers; 2],
+    match (c.schedule, c.cluster()) {
+        (Schedule::DoubleBuffer { consumers, .. }, _) => [consumers; 2],
         (_, Cluster::One) => [1, 1],
         (_, Cluster::Rows) => [1, 2],
         (_, Cluster::Cols) => [2, 1],

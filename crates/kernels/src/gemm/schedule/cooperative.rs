@@ -8,7 +8,7 @@ use crate::gemm::problem::Sums;
 pub(super) fn roles<A: Element, B: Element, T: Out>(k: Builder, gemm: &GemmContext<T>) {
     let c = &gemm.config;
     let ab = multicast(gemm, gemm.mainloop.ring::<A, B>(k).shared());
-    let names = &CONSUMERS[..c.consumers as usize];
+    let names = &CONSUMERS[..c.consumers() as usize];
     // A consumer running ahead needs free slots while the other still holds its own.
     let tail = names.len() > 1 && c.stages > TAIL && gemm.class.sums == Sums::Fast;
     let tail = tail.then(|| k.turn("tail", names));
@@ -17,7 +17,7 @@ pub(super) fn roles<A: Element, B: Element, T: Out>(k: Builder, gemm: &GemmConte
             let outbox = gemm.epilogue.outbox(k, name);
             let (role, area) = consumer(k, gemm, i);
             role.body(|| {
-                let scales = gemm.epilogue.scales();
+                let run = gemm.epilogue.begin(i);
                 gemm.tiles.each(|tile| {
                     let at = gemm.offset(tile).plus(area.first, 0);
                     let bias = gemm.epilogue.prefetch(at);
@@ -26,8 +26,9 @@ pub(super) fn roles<A: Element, B: Element, T: Out>(k: Builder, gemm: &GemmConte
                         Some(turn) => MainloopOrder::ExclusiveTail(turn, gemm.k_tiles),
                     };
                     let acc = gemm.mainloop.accumulate(ab, order, &area);
-                    gemm.epilogue.store(&acc, outbox, at, scales, bias);
+                    gemm.epilogue.store(&acc, outbox, at, &run, bias);
                 });
+                gemm.epilogue.end(&run);
             });
         }
     };

@@ -4,13 +4,13 @@ use super::prelude::*;
 
 /// Declares the roles.
 pub(super) fn roles<A: Element, B: Element, T: Out>(k: Builder, gemm: &GemmContext<T>) {
-    let of = gemm.config.consumers;
+    let of = gemm.config.consumers();
     let ab = gemm.mainloop.ring::<A, B>(k).joint().shared();
     for i in 0..of {
         let outbox = gemm.epilogue.outbox(k, CONSUMERS[i as usize]);
         let (role, area) = consumer(k, gemm, i);
         role.body(|| {
-            let scales = gemm.epilogue.scales();
+            let run = gemm.epilogue.begin(i);
             elect(|| gemm.epilogue.prefetch_map());
             gemm.tiles.each(|tile| {
                 let at = gemm.offset(tile);
@@ -35,8 +35,9 @@ pub(super) fn roles<A: Element, B: Element, T: Out>(k: Builder, gemm: &GemmConte
                 });
                 if_(loaded.get(), multiply);
                 let at = at.plus(area.first, 0);
-                gemm.epilogue.store(&acc.finish(), outbox, at, scales, bias);
+                gemm.epilogue.store(&acc.finish(), outbox, at, &run, bias);
             });
+            gemm.epilogue.end(&run);
         });
     }
 }

@@ -21,38 +21,49 @@ mod storer;
 mod stream_k;
 mod two_consumer;
 
-use super::config::{Area, Config, Form};
+use super::config::{Area, Config, Schedule};
 use super::context::GemmContext;
 use super::epilogue::Out;
 use super::mainloop::Stage;
-use super::problem::Class;
-use crate::roles;
+use super::problem::{Class, Factor};
+use crate::roles as role;
 pub(super) use crate::roles::CONSUMERS;
+use half::{bf16, f16};
+use warpline_family::float::Float;
 use warpline_ir::build::*;
-use warpline_ir::{BuildErrors, Element, Kernel, Target};
+use warpline_ir::{E4m3, E5m2, Element};
 
-/// Builds the kernel of a class and a config.
-pub(super) fn build<A: Element, B: Element, T: Out>(
-    class: &Class,
-    c: &Config,
-    target: &Target,
-) -> Result<Kernel, BuildErrors> {
-    let name = match class.up {
-        None => "gemm",
-        Some(_) => "dual_gemm",
-    };
-    Kernel::build(name, target, |k| {
-        let gemm = &GemmContext::<T>::declare(k, class, c);
-        match (c.form, c.split_k, c.stream_k) {
-            (Form::DoubleBuffer, ..) => double_buffer::roles::<A, B, T>(k, gemm),
-            (Form::PingPong, ..) => ping_pong::roles::<A, B, T>(k, gemm),
-            (Form::Storer, ..) => storer::roles::<A, B, T>(k, gemm),
-            (Form::TwoConsumer, ..) => two_consumer::roles::<A, B, T>(k, gemm),
-            (_, _, true) => stream_k::roles::<A, B, T>(k, gemm),
-            (_, 2.., _) => split_k::roles::<A, B, T>(k, gemm),
-            _ => cooperative::roles::<A, B, T>(k, gemm),
-        }
-    })
+/// Declares the kernel of a class and a config.
+pub(super) fn declare(k: Builder, class: &Class, c: &Config) {
+    macro_rules! out {
+        ($a:ty, $b:ty) => {
+            match class.out {
+                Float::F32 => roles::<$a, $b, f32>(k, class, c),
+                Float::F16 => roles::<$a, $b, f16>(k, class, c),
+                Float::Bf16 => roles::<$a, $b, bf16>(k, class, c),
+            }
+        };
+    }
+    match class.factor {
+        Factor::Bf16 => out!(bf16, bf16),
+        Factor::F16 => out!(f16, f16),
+        Factor::E4m3 => out!(E4m3, E4m3),
+        Factor::E5m2 => out!(E5m2, E4m3),
+    }
+}
+
+/// Declares the roles of a schedule.
+fn roles<A: Element, B: Element, T: Out>(k: Builder, class: &Class, c: &Config) {
+    let gemm = &GemmContext::<T>::declare(k, class, c);
+    match c.schedule {
+        Schedule::DoubleBuffer { .. } => double_buffer::roles::<A, B, T>(k, gemm),
+        Schedule::Cooperative { .. } => cooperative::roles::<A, B, T>(k, gemm),
+        Schedule::PingPong { .. } => ping_pong::roles::<A, B, T>(k, gemm),
+        Schedule::Storer { .. } => storer::roles::<A, B, T>(k, gemm),
+        Schedule::TwoConsumer { .. } => two_consumer::roles::<A, B, T>(k, gemm),
+        Schedule::SplitK { .. } => split_k::roles::<A, B, T>(k, gemm),
+        Schedule::StreamK { .. } => stream_k::roles::<A, B, T>(k, gemm),
+    }
 }
 
 /// The parameter behind which a consumer's partial tiles of stream-K are.
@@ -69,17 +80,17 @@ fn handed(k: Builder, consumer: &str, [rows, cols]: [u32; 2]) -> Ring<Tile<f32>>
 
 /// A role that loads or stores.
 fn helper(k: Builder, name: &str, c: &Config) -> RoleDecl {
-    roles::helper(k, name, c.registers.map(|r| r.load))
+    role::helper(k, name, c.registers.map(|r| r.load))
 }
 
 /// Declares producer and consumers; whole warpgroups come first.
 fn in_order(c: &Config, producer: impl FnOnce(), consumers: impl FnOnce()) {
-    roles::in_order(c.registers, producer, consumers);
+    role::in_order(c.registers, producer, consumers);
 }
 
 /// A role that multiplies, and its part of a tile.
 fn consumer<T: Out>(k: Builder, gemm: &GemmContext<T>, i: u32) -> (RoleDecl, Area) {
-    let role = roles::consumer(k, i, gemm.config.registers);
+    let role = role::consumer(k, i, gemm.config.registers);
     (role, gemm.area(i))
 }
 
@@ -88,7 +99,7 @@ fn multicast<A: Element, B: Element, T: Out>(
     gemm: &GemmContext<T>,
     ab: Stage<A, B>,
 ) -> Stage<A, B> {
-    match gemm.config.cluster.size() {
+    match gemm.config.cluster().size() {
         1 => ab,
         _ => ab.multicast(),
     }

@@ -11,15 +11,16 @@ pub(super) fn roles<A: Element, B: Element, T: Out>(k: Builder, gemm: &GemmConte
         let outbox = gemm.epilogue.outbox(k, CONSUMERS[i as usize]);
         let (role, area) = consumer(k, gemm, i);
         role.body(|| {
-            let scales = gemm.epilogue.scales();
+            let run = gemm.epilogue.begin(i);
             let skip = || ab.skip(gemm.k_tiles);
             gemm.tiles.each_second(i, skip, |tile| {
                 let at = gemm.offset(tile);
                 let bias = gemm.epilogue.prefetch(at);
                 let order = MainloopOrder::Exclusive(turn, steps(gemm.k_tiles));
                 let acc = gemm.mainloop.accumulate(ab, order, &area);
-                gemm.epilogue.store(&acc, outbox, at, scales, bias);
+                gemm.epilogue.store(&acc, outbox, at, &run, bias);
             });
+            gemm.epilogue.end(&run);
         });
     }
 }

@@ -8,7 +8,7 @@ pub(super) fn roles<A: Element, B: Element, T: Out>(k: Builder, gemm: &GemmConte
     let (c, e, rank) = (&gemm.config, &gemm.epilogue, cluster_rank());
     let ab = gemm.mainloop.ring::<A, B>(k).shared();
     // The second half may reach behind K, where loads give zeros.
-    let half = gemm.k_tiles.div_ceil(c.split_k);
+    let half = gemm.k_tiles.div_ceil(c.schedule.split_k());
     let producer = |load: &dyn Fn(_, _)| {
         gemm.tiles.each_of_cluster(|tile| {
             let at = gemm.offset(tile);
@@ -16,12 +16,12 @@ pub(super) fn roles<A: Element, B: Element, T: Out>(k: Builder, gemm: &GemmConte
         });
     };
     let consumers = || {
-        for (i, name) in (0..c.consumers).zip(CONSUMERS) {
+        for (i, name) in (0..c.consumers()).zip(CONSUMERS) {
             let handed = handed(k, name, gemm.area(i).sides());
             let outbox = e.outbox(k, name);
             let (role, area) = consumer(k, gemm, i);
             role.body(|| {
-                let scales = e.scales();
+                let run = e.begin(i);
                 gemm.tiles.each_of_cluster(|tile| {
                     let acc = gemm.accumulate(ab, steps(half), &area);
                     let finish = || {
@@ -29,7 +29,7 @@ pub(super) fn roles<A: Element, B: Element, T: Out>(k: Builder, gemm: &GemmConte
                         let more = acc.load_lanes(&slot.tiles());
                         let acc = acc.clone().zip(&more, |x, y| x + y);
                         let at = gemm.offset(tile).plus(area.first, 0);
-                        e.store(&acc, outbox, at, scales, e.prefetch(at));
+                        e.store(&acc, outbox, at, &run, e.prefetch(at));
                         slot.release_to(1u32);
                     };
                     if_else(rank.eq(0u32), finish, || {
@@ -38,6 +38,7 @@ pub(super) fn roles<A: Element, B: Element, T: Out>(k: Builder, gemm: &GemmConte
                         slot.commit();
                     });
                 });
+                e.end(&run);
             });
         }
     };

@@ -1,25 +1,26 @@
 //! Storer: as cooperative, with a role that stores what the consumers hand it through rings.
 
 use super::prelude::*;
+use crate::gemm::config::Staging;
 
 /// Declares the roles.
 pub(super) fn roles<A: Element, B: Element, T: Out>(k: Builder, gemm: &GemmContext<T>) {
     let (c, e) = (&gemm.config, &gemm.epilogue);
     let ab = multicast(gemm, gemm.mainloop.ring::<A, B>(k).shared());
-    let [width, stages] = e.staging;
+    let Staging { width, stages } = c.staging;
     let ring = |i| k.ring(&format!("out{i}"), stages, |s| s.tile(c.rows(), width));
-    let rings: Vec<Ring<Tile<T>>> = (0..c.consumers).map(ring).collect();
+    let rings: Vec<Ring<Tile<T>>> = (0..c.consumers()).map(ring).collect();
     producer::role(k, gemm, ab);
     for (i, &out) in (0..).zip(&rings) {
         let (role, area) = consumer(k, gemm, i);
         role.body(|| {
-            let scales = e.scales();
+            let run = e.begin(i);
             gemm.tiles.each(|tile| {
                 let at = gemm.offset(tile).plus(area.first, 0);
                 let bias = e.prefetch(at);
                 let acc = gemm.accumulate(ab, steps(gemm.k_tiles), &area);
                 e.each_part(&e.split(&acc), at, bias, |part, at, bias| {
-                    let part = e.apply(&part, at, scales, bias);
+                    let part = e.apply(&part, at, &run, bias);
                     let slot = out.acquire();
                     T::store(&part, &slot.tiles());
                     slot.commit();

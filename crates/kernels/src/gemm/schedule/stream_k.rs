@@ -17,13 +17,13 @@ pub(super) fn roles<A: Element, B: Element, T: Out>(k: Builder, gemm: &GemmConte
         });
     };
     let consumers = || {
-        for (i, name) in (0..c.consumers).zip(CONSUMERS) {
+        for (i, name) in (0..c.consumers()).zip(CONSUMERS) {
             let [rows, cols] = gemm.area(i).sides();
             let partials = k.partial_tiles(&partials(name), rows, cols);
             let outbox = e.outbox(k, name);
             let (role, area) = consumer(k, gemm, i);
             role.body(|| {
-                let scales = e.scales();
+                let run = e.begin(i);
                 stream.each(|share| {
                     let acc = gemm.accumulate(ab, these(share), &area);
                     let finish = || {
@@ -31,12 +31,13 @@ pub(super) fn roles<A: Element, B: Element, T: Out>(k: Builder, gemm: &GemmConte
                             .others()
                             .fold(acc.clone(), |cta, acc| partials.add(cta, acc));
                         let at = gemm.offset(share.tile.into()).plus(area.first, 0);
-                        e.store(&acc, outbox, at, scales, e.prefetch(at));
+                        e.store(&acc, outbox, at, &run, e.prefetch(at));
                     };
                     if_else(share.finishes(), finish, || {
                         partials.give(share.place(), &acc)
                     });
                 });
+                e.end(&run);
             });
         }
     };

@@ -15,7 +15,7 @@ pub(super) fn roles<A: Element, B: Element, T: Out>(k: Builder, gemm: &GemmConte
     producer::role(k, gemm, ab);
     let (role, area) = consumer(k, gemm, 0);
     role.body(|| {
-        let [by, _] = gemm.epilogue.scales();
+        let [by, _] = gemm.epilogue.begin(0).scales;
         gemm.tiles.each(|_| {
             let acc = gemm.accumulate(ab, steps(gemm.k_tiles), &area);
             for col in (0..c.tile_n).step_by(width as usize) {
@@ -28,7 +28,7 @@ pub(super) fn roles<A: Element, B: Element, T: Out>(k: Builder, gemm: &GemmConte
     });
     let (role, area) = consumer(k, gemm, 1);
     role.body(|| {
-        let [_, by] = gemm.epilogue.scales();
+        let [_, by] = gemm.epilogue.begin(1).scales;
         gemm.tiles.each(|tile| {
             let at = gemm.offset(tile);
             let acc = gemm.accumulate(ab, steps(gemm.k_tiles), &area);

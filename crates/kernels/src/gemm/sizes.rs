@@ -1,0 +1,118 @@
+//! What a config takes of shared memory, as the builder allocates it.
+
+use super::config::{Config, Staging};
+use super::problem::{Class, EpilogueOps};
+use super::schedule;
+use std::collections::HashMap;
+use std::sync::{LazyLock, Mutex, PoisonError};
+use warpline_family::error::FamilyError;
+use warpline_ir::Target;
+use warpline_ir::build::Resources;
+
+/// Kernels whose sizes are kept; beyond, all are forgotten.
+const KEPT: usize = 1 << 16;
+
+/// All that the size of a kernel depends on.
+#[derive(PartialEq, Eq, Hash)]
+struct Key(Class, Config, &'static str);
+
+/// Bytes of shared memory of a CTA; the builder is asked once for each kernel.
+fn shared_bytes(class: &Class, c: &Config, target: &Target) -> Result<u32, FamilyError> {
+    static KNOWN: LazyLock<Mutex<HashMap<Key, u32>>> = LazyLock::new(Mutex::default);
+    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let class = Class {
+        // No op of the epilogue has shared memory of its own.
+        epilogue: EpilogueOps::default(),
+        ..*class
+    };
+    let config = Config {
+        shared_bytes: 0,
+        ctas: 0,
+        hints: false,
+        tail_n: None,
+        ..*c
+    };
+    let key = Key(class, config, target.name);
+    if let Some(&bytes) = known().get(&key) {
+        return Ok(bytes);
+    }
+    let resources = Resources::of(target, |k| schedule::declare(k, &class, &config))?;
+    let mut known = known();
+    if known.len() >= KEPT {
+        known.clear();
+    }
+    known.insert(key, resources.shared_bytes);
+    Ok(resources.shared_bytes)
+}
+
+/// The staging tiles that a consumer may have, the widest first.
+fn staging(class: &Class, c: &Config) -> Vec<Staging> {
+    let size = class.out.dtype().bytes() as u32;
+    let some = |width, stages| Staging { width, stages };
+    if c.swap_ab() {
+        return vec![some(c.rows(), 1)];
+    }
+    if !c.tile_n.is_multiple_of(16) {
+        // Rows of an odd number of 16 bytes lie in different banks without a swizzle.
+        return vec![some(c.tile_n, 2), some(c.tile_n, 1), some(8, 1)];
+    }
+    let wide = [128, 64, 32].map(|bytes| [2, 1].map(|stages| some(bytes / size, stages)));
+    let wide = wide.as_flattened().iter().copied();
+    let divides = |s: &Staging| c.tile_n.is_multiple_of(s.width);
+    wide.filter(divides).chain([some(16, 1)]).collect()
+}
+
+/// The config with the widest staging tiles that leave room for its ring; of the narrowest where
+/// none do.
+fn with_staging(class: &Class, c: &Config, target: &Target) -> Result<Config, FamilyError> {
+    let mut widest = *c;
+    for staging in staging(class, c) {
+        let config = Config { staging, ..*c };
+        let shared_bytes = shared_bytes(class, &config, target)?;
+        widest = Config {
+            shared_bytes,
+            ..config
+        };
+        if shared_bytes <= target.shared_bytes {
+            break;
+        }
+    }
+    Ok(widest)
+}
+
+/// The config with its stages, or with the most that leave room for wide staging tiles where it
+/// has none yet, at most so many.
+pub(super) fn settled(
+    class: &Class,
+    c: &Config,
+    most: u32,
+    target: &Target,
+) -> Result<Config, FamilyError> {
+    if c.stages > 0 {
+        return with_staging(class, c, target);
+    }
+    let with = |stages: u32| Config { stages, ..*c };
+    let narrow = |c: &Config| match c.tile_n % 32 {
+        0 => c.staging.width * (class.out.dtype().bytes() as u32) < 64,
+        _ => c.staging.width < c.tile_n && !c.tile_n.is_multiple_of(16),
+    };
+    // Every stage takes as much as the third.
+    let narrowest = staging(class, c).pop().unwrap_or(c.staging);
+    let bytes = |stages: u32| {
+        let config = Config {
+            staging: narrowest,
+            ..with(stages)
+        };
+        shared_bytes(class, &config, target)
+    };
+    let (two, three) = (bytes(2)?, bytes(3)?);
+    let more = target.shared_bytes.saturating_sub(two) / (three - two).max(1);
+    for stages in (3..=most.min(2 + more)).rev() {
+        let config = with_staging(class, &with(stages), target)?;
+        let fits = config.shared_bytes <= target.shared_bytes;
+        if fits && (c.swap_ab() || !narrow(&config)) {
+            return Ok(config);
+        }
+    }
+    with_staging(class, &with(2), target)
+}
