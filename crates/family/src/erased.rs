@@ -8,6 +8,7 @@ use crate::family::{Case, Cost, Family, Op, Period, Place};
 use crate::field::Fields;
 use crate::op::{Call, Signature, TensorView, Value as Argument};
 use crate::plan::Plan;
+use crate::redirect::{self, ReadRequest};
 use crate::request::{FamilyFields, Request};
 use crate::stored::Stored;
 use crate::tensor::{HostTensor, TensorSpec};
@@ -281,7 +282,7 @@ impl<F: Family> AnyFamily for F {
         F::default_problem(place).json()
     }
     fn fields(&self, place: Place) -> FamilyFields {
-        FamilyFields::of::<F>(place)
+        redirect::fields::<F>(place)
     }
     fn work(
         &self,
@@ -290,24 +291,15 @@ impl<F: Family> AnyFamily for F {
         stored: Option<&dyn Stored>,
         target: &Target,
     ) -> Result<Box<dyn AnyWork>, FamilyError> {
-        let (mut problem, choice) = request.read::<F>(place)?;
-        if let Some(stored) = stored {
-            F::learn(&mut problem, &|name| request.get(name).is_some(), stored)?;
-        }
-        Ok(Box::new(Work::<F>::new(problem, &choice, target)?))
+        let task = NewWork {
+            place,
+            stored,
+            target,
+        };
+        redirect::read::<F, _>(request, place, &task)
     }
     fn candidates(&self, request: &Request, place: Place, target: &Target) -> Works {
-        let (problem, choice) = request.read::<F>(place)?;
-        F::check(&problem)?;
-        let work = |config| {
-            Box::new(Work::<F> {
-                problem: problem.clone(),
-                choice: choice.clone(),
-                config,
-            }) as Box<dyn AnyWork>
-        };
-        let all = candidates::<F>(&problem, &choice, target);
-        Ok(all.into_iter().map(work).collect())
+        redirect::read::<F, _>(request, place, &Candidates { place, target })
     }
     fn cases(&self, target: &Target) -> Vec<Result<Box<dyn AnyWork>, FamilyError>> {
         works::<F>(F::cases(), target)
@@ -346,6 +338,47 @@ impl<F: Family> AnyFamily for F {
             }))
         };
         F::bench().into_iter().filter_map(call).collect()
+    }
+}
+
+/// Reads a request into work.
+struct NewWork<'a> {
+    place: Place,
+    stored: Option<&'a dyn Stored>,
+    target: &'a Target,
+}
+
+impl ReadRequest for NewWork<'_> {
+    type Output = Box<dyn AnyWork>;
+    fn read<F: Family>(&self, request: &Request) -> Result<Box<dyn AnyWork>, FamilyError> {
+        let (mut problem, choice) = request.read::<F>(self.place)?;
+        if let Some(stored) = self.stored {
+            F::learn(&mut problem, &|name| request.get(name).is_some(), stored)?;
+        }
+        Ok(Box::new(Work::<F>::new(problem, &choice, self.target)?))
+    }
+}
+
+/// Reads a request into candidates.
+struct Candidates<'a> {
+    place: Place,
+    target: &'a Target,
+}
+
+impl ReadRequest for Candidates<'_> {
+    type Output = Vec<Box<dyn AnyWork>>;
+    fn read<F: Family>(&self, request: &Request) -> Works {
+        let (problem, choice) = request.read::<F>(self.place)?;
+        F::check(&problem)?;
+        let work = |config| {
+            Box::new(Work::<F> {
+                problem: problem.clone(),
+                choice: choice.clone(),
+                config,
+            }) as Box<dyn AnyWork>
+        };
+        let all = candidates::<F>(&problem, &choice, self.target);
+        Ok(all.into_iter().map(work).collect())
     }
 }
 

@@ -6,7 +6,7 @@
 
 use crate::bucket::Bucket;
 use crate::error::FamilyError;
-use crate::field::Fields;
+use crate::field::{Fields, Word};
 use crate::op::{Call, Signature, Value};
 use crate::plan::Plan;
 use crate::stored::{Asked, Stored};
@@ -64,6 +64,9 @@ pub trait Family: Send + Sync + 'static {
 
     /// The problem to run when none is given; flags replace fields of it.
     fn default_problem(place: Place) -> Self::Problem;
+    /// Names the families that requests to this one are meant for, by the value of a field:
+    /// `to.family::<Other>("dtype", word)`. Tools offer the fields of both under this family.
+    fn redirects(_: &mut impl Redirects) {}
     /// Rejects a problem that the family does not serve.
     fn check(problem: &Self::Problem) -> Result<(), FamilyError>;
     /// The config for a problem, with the caller's choices in it.
@@ -172,6 +175,12 @@ pub trait Family: Send + Sync + 'static {
     {
         Vec::new()
     }
+}
+
+/// Takes the families that requests to another one are meant for: see [`Family::redirects`].
+pub trait Redirects {
+    /// Requests that give `field` the value `word` are meant for the family `F`.
+    fn family<F: Family>(&mut self, field: &'static str, word: Word);
 }
 
 /// The problem that a call asks, and what it fixes of the config.

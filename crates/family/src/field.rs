@@ -57,6 +57,9 @@ pub struct Field {
     /// Its value unless a caller says otherwise; none if there is no such value, or if it depends
     /// on other fields.
     pub default: Option<Value>,
+    /// The flag that a caller must give beside it, if there is one: `--dtype nvfp4`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requires: Option<String>,
     #[serde(skip)]
     check: fn(&str) -> Result<(), String>,
 }
@@ -75,13 +78,18 @@ impl Field {
             help: help.trim_end_matches('.').to_owned(),
             kind,
             default: None,
+            requires: None,
             check: |text| T::read(text).map(|_| ()),
         }
     }
 
     /// Rejects a value that the field does not take; the error says what a value is.
     pub fn check(&self, text: &str) -> Result<(), String> {
-        (self.check)(text)
+        match &self.kind {
+            Kind::Words(words) if words.iter().any(|word| word.is(text)) => Ok(()),
+            Kind::Words(_) => Err(one_of(&self.kind)),
+            _ => (self.check)(text),
+        }
     }
 
     /// The name on the command line: `--tile-m`.
@@ -114,6 +122,13 @@ pub struct Word {
     pub aliases: &'static [&'static str],
     /// What it means, in one sentence.
     pub help: &'static str,
+}
+
+impl Word {
+    /// Is it spelled so?
+    pub fn is(&self, text: &str) -> bool {
+        self.name == text || self.aliases.contains(&text)
+    }
 }
 
 /// The words of a kind as one phrase: `nk or kn`.

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | [`family`] | the trait that an author implements |
 //! | [`field`] | fields of problems and configs: name, help, type, default, legal values |
-//! | [`request`] | values of fields, as a caller gives them |
+//! | [`request`], `redirect` | values of fields, as a caller gives them; requests that are meant for another family |
 //! | [`plan`], [`program`] | kernels with their arguments by name; kernels that are built and checked once |
 //! | [`tensor`], [`float`], [`numbers`] | tensors on the host, element types, random numbers and rounding |
 //! | [`op`] | functions of a family for Python, torch and Rust |
@@ -29,6 +29,7 @@ pub mod numbers;
 pub mod op;
 pub mod plan;
 pub mod program;
+mod redirect;
 pub mod request;
 pub mod shipped;
 pub mod stored;
@@ -40,7 +41,7 @@ pub use {serde, serde_json};
 pub use bucket::Bucket;
 pub use erased::{AnyFamily, AnyOp, AnyWork, MeasuredCall, Tuning, Work, Works};
 pub use error::FamilyError;
-pub use family::{AskedOf, Case, Cost, Family, Op, Period, Place};
+pub use family::{AskedOf, Case, Cost, Family, Op, Period, Place, Redirects};
 pub use field::{Field, Fields};
 pub use float::Float;
 pub use plan::{Address, Bound, Buffer, BufferBytes, Plan, PlanArg, Step, TensorArg};

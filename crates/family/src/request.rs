@@ -30,6 +30,11 @@ impl FamilyFields {
         }
     }
 
+    /// Describes the field of that name, if there is one.
+    pub fn get(&self, name: &str) -> Option<&Field> {
+        self.iter().find(|field| field.name == name)
+    }
+
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = &Field> {
         self.problem.iter().chain(&self.config)
@@ -61,6 +66,19 @@ impl Request {
     /// The value of a field, if it is given.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.values.get(name).map(String::as_str)
+    }
+
+    /// The names of the fields that are given.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.values.keys().map(String::as_str)
+    }
+
+    /// The same without a field.
+    #[must_use]
+    pub(crate) fn without(&self, name: &str) -> Self {
+        let mut request = self.clone();
+        request.values.remove(name);
+        request
     }
 
     /// Reads flags as the command line has them: `--tile-m=128`, `--tile-m 128`, `--bias`.

@@ -10,6 +10,7 @@ pub mod gemm;
 pub mod layer_norm;
 pub mod ms_deform_attn;
 pub mod nvfp4;
+pub mod nvfp4_dual_gemm;
 mod parallel;
 pub mod rms_norm;
 mod roles;
@@ -24,6 +25,7 @@ pub use warpline_family::*;
 pub fn registry() -> Vec<&'static dyn AnyFamily> {
     vec![
         &dual_gemm::DualGemm,
+        &nvfp4_dual_gemm::Nvfp4DualGemm,
         &vector_add::VectorAdd,
         &softmax::Softmax::NEW,
         &layer_norm::LayerNorm::NEW,

@@ -48,6 +48,6 @@ def families() -> list[dict[str, Any]]:
 
     Example:
         >>> [f["name"] for f in warpline.families()][:2]
-        ['dual-gemm', 'vector-add']
+        ['dual-gemm', 'nvfp4-dual-gemm']
     """
     return json.loads(_warpline.families())

@@ -60,7 +60,7 @@ class Bench(unittest.TestCase):
             for name, block in scales.items():
                 codes = TensorSpec("u8", (rows[name], 3584))
                 args += [Arg(name, codes), Arg(block, TensorSpec("e4m3", (rows[name], 448)))]
-            problem = Problem("nvfp4", "dual-gemm", "nvfp4_dual_gemm", {}, 0, 0, tuple(args))
+            problem = Problem("nvfp4", "nvfp4-dual-gemm", "nvfp4_dual_gemm", {}, 0, 0, tuple(args))
             if not GPU:
                 shapes = {a.name: a.tensor.shape for a in op.small(problem).args if a.tensor}
                 self.assertEqual(shapes["w_up"], (64, 64))

@@ -16,13 +16,16 @@ pub(crate) fn flags(command: Command, family: &dyn AnyFamily, place: Place) -> C
 }
 
 fn flag(field: Field, heading: &'static str) -> Arg {
-    let help = match &field.default {
+    let mut help = match &field.default {
         None => field.help.clone(),
         Some(serde_json::Value::String(word)) => {
             format!("{} [default here: {word}]", field.help)
         }
         Some(value) => format!("{} [default here: {value}]", field.help),
     };
+    if let Some(other) = &field.requires {
+        help += &format!(" [with {other}]");
+    }
     let arg = Arg::new(field.name)
         .long(field.name.replace('_', "-"))
         .help(help)

@@ -75,6 +75,39 @@ fn every_command_answers_with_one_versioned_object() {
 }
 
 #[test]
+fn a_family_that_is_meant_by_a_flag_is_the_same_as_by_name() {
+    let problem = "--m 16 --n 64 --k 64 --scale-layout block";
+    for (command, options) in [
+        ("check", "--json"),
+        ("emit", "--ir"),
+        ("emit", "--ptx --form warps"),
+        ("tune", "--candidates 2 --dry-run"),
+    ] {
+        let [by_flag, by_name] = ["dual-gemm --dtype nvfp4", "nvfp4-dual-gemm"].map(|family| {
+            let output = warpline(&format!("{command} {family} {problem} {options}"));
+            let output = { output }.output().unwrap();
+            assert_eq!((output.status.code(), err(&output)), (Some(0), ""));
+            out(&output).to_owned()
+        });
+        assert_eq!(by_flag, by_name, "{command}");
+    }
+    // Without what differs from run to run.
+    let results = ["dual-gemm --dtype nvfp4", "nvfp4-dual-gemm"].map(|family| {
+        let run = warpline(&format!("run {family} {problem} --device cpu --json"));
+        let output = { run }.output().unwrap();
+        let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(value["passed"], true, "{value}");
+        ["family", "problem", "config", "outputs"].map(|field| value[field].clone())
+    });
+    assert_eq!(results[0], results[1]);
+    assert_eq!(results[0][0], "nvfp4-dual-gemm");
+    let sweep =
+        warpline("sweep dual-gemm --m 16 --n 64 --k 64 --vary dtype=bf16,nvfp4 --device cpu");
+    let output = { sweep }.output().unwrap();
+    assert_eq!((output.status.code(), err(&output)), (Some(0), ""));
+}
+
+#[test]
 fn every_error_is_an_object_too_and_one_line_on_stderr() {
     for (args, code) in [
         ("--json run vectoradd", "unknown-family"),

@@ -1,16 +1,15 @@
 //! The ops: from a call to a problem.
 
-use super::DualGemm;
 use super::problem::Problem;
 use crate::gemm;
 use crate::gemm::call::{
     INVARIANT, TYPE, activation, choice, extents, factor, lies, plain, rows, scaled,
 };
-use crate::gemm::{Activation, Factor, Layout};
-use crate::nvfp4::ScaleLayout;
+use crate::gemm::{Activation, Choice, Layout};
 use crate::weights::Weights;
 use warpline_family::Op;
 use warpline_family::error::FamilyError;
+use warpline_family::family::Family;
 use warpline_family::field::FieldValue;
 use warpline_family::op::{Call, Output, Param, Side, Signature, TensorView, Value};
 use warpline_ir::DType;
@@ -35,7 +34,7 @@ fn output(sides: &'static [Side]) -> Vec<Output> {
 }
 
 /// `swiglu(x, w_gate, w_up)`.
-pub(super) fn swiglu() -> Op<DualGemm> {
+pub(super) fn swiglu<F: Family<Problem = Problem, Choice = Choice>>() -> Op<F> {
     let weights = [
         Param::tensor("w_gate", "[N, K], of the type of x; e4m3 beside e5m2."),
         Param::tensor("w_up", "[N, K], of the same type."),
@@ -58,7 +57,7 @@ pub(super) fn swiglu() -> Op<DualGemm> {
             Ok((problem, choice(call)))
         },
         args: |p| {
-            let weight = TensorView::dense(factor_of(p).other(), &[p.n.into(), p.k.into()], 0);
+            let weight = TensorView::dense(p.dtype.other(), &[p.n.into(), p.k.into()], 0);
             let mut all = vec![x(p), weight.clone().into(), weight.into()];
             all.extend(ends(p));
             all
@@ -67,7 +66,7 @@ pub(super) fn swiglu() -> Op<DualGemm> {
 }
 
 /// `dual_gemm(x, w_gate, w_up, gate, weights)`.
-pub(super) fn dual_gemm() -> Op<DualGemm> {
+pub(super) fn dual_gemm<F: Family<Problem = Problem, Choice = Choice>>() -> Op<F> {
     let weights = [
         Param::tensor(
             "w_gate",
@@ -114,7 +113,7 @@ pub(super) fn dual_gemm() -> Op<DualGemm> {
         },
         args: |p| {
             let (n, k) = (u64::from(p.n), u64::from(p.k));
-            let dense = |rows: u64| TensorView::dense(factor_of(p).other(), &[rows, k], 0);
+            let dense = |rows: u64| TensorView::dense(p.dtype.other(), &[rows, k], 0);
             let [gate, up, weights] = match p.weights {
                 Weights::Apart => [
                     dense(n).into(),
@@ -131,12 +130,7 @@ pub(super) fn dual_gemm() -> Op<DualGemm> {
 }
 
 fn x(p: &Problem) -> Value {
-    TensorView::dense(factor_of(p).dtype(), &[p.m.into(), p.k.into()], 0).into()
-}
-
-/// The type of what these ops take.
-fn factor_of(p: &Problem) -> Factor {
-    p.dtype.factor().unwrap_or(Factor::Bf16)
+    TensorView::dense(p.dtype.dtype(), &[p.m.into(), p.k.into()], 0).into()
 }
 
 /// The scales, the type of what comes out, and whether sums are never split.
@@ -196,9 +190,7 @@ fn asked(call: &Call<'_>, gate: Activation, weights: Weights) -> Result<Problem,
         m: p.m,
         n: p.n,
         k: p.k,
-        dtype: dtype.into(),
-        scale_layout: ScaleLayout::default(),
-        activations: None,
+        dtype,
         out: p.out,
         gate,
         weights,

@@ -1,29 +1,28 @@
 //! `C = gate(A · B₁ᵀ) ∘ (A · B₂ᵀ)`: the first half of a gated layer, SwiGLU and its kin.
 //!
-//! A product of which every tile has the sums of two factors, so that A is
-//! brought once for both: forms, tiles and the chooser are those of
-//! [`gemm`](crate::gemm).
+//! A GEMM with a gated mainloop and a gate epilogue, so that A is loaded once for both weights:
+//! schedules, tiles and the heuristic are those of [`gemm`](crate::gemm). Requests for weights in
+//! NVFP4 are read by [`nvfp4_dual_gemm`](crate::nvfp4_dual_gemm).
 //!
 //! | where | what |
 //! |---|---|
-//! | [`problem`] | what is asked: extents, types, how the weights lie |
-//! | `nvfp4` | the program where everything is NVFP4, which tensor cores here do not take |
+//! | [`problem`] | extents, types, how the weights lie; the same as a problem of `gemm` |
 //! | `call` | the ops: from a call to a problem |
 //! | `table` | the test table |
 
 mod call;
-mod nvfp4;
 pub mod problem;
 mod table;
 
-pub use problem::{Operands, Problem};
+pub use problem::Problem;
 
-use crate::gemm::{Choice, Config, Gemm};
-use crate::nvfp4::ScaleLayout;
+use crate::gemm::{Choice, Config, Factor, Gemm};
+use crate::nvfp4_dual_gemm::Nvfp4DualGemm;
 use warpline_family::Op;
 use warpline_family::bucket::Bucket;
 use warpline_family::error::FamilyError;
-use warpline_family::family::{Case, Cost, Family, Period, Place};
+use warpline_family::family::{Case, Cost, Family, Period, Place, Redirects};
+use warpline_family::field::Word;
 use warpline_family::plan::Plan;
 use warpline_family::tensor::{HostTensor, TensorSpec};
 use warpline_ir::Target;
@@ -41,14 +40,12 @@ const SHAPES: [[u32; 3]; 5] = [
     [8192, 28672, 8192],
 ];
 
-/// The shapes that it is measured at in NVFP4; the last is a step of decoding.
-const FOUR_BITS: [[u32; 3]; 5] = [
-    [256, 4096, 7168],
-    [512, 4096, 7168],
-    [256, 3072, 4096],
-    [512, 3072, 7168],
-    [16, 4096, 7168],
-];
+/// The element type that [`Nvfp4DualGemm`] serves.
+const NVFP4: Word = Word {
+    name: "nvfp4",
+    aliases: &[],
+    help: "4 bits (e2m1), with a scale in e4m3 for every 16 along K",
+};
 
 impl Family for DualGemm {
     type Problem = Problem;
@@ -65,50 +62,36 @@ impl Family for DualGemm {
         }
     }
 
+    fn redirects(to: &mut impl Redirects) {
+        to.family::<Nvfp4DualGemm>("dtype", NVFP4);
+    }
+
     fn check(p: &Problem) -> Result<(), FamilyError> {
-        match p.product() {
-            Some(product) => Gemm::check(&product),
-            None => nvfp4::check(p),
-        }
+        Gemm::check(&p.gated())
     }
 
     fn config(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
-        match p.product() {
-            Some(product) => Gemm::config(&product, choice, target),
-            None => nvfp4::config(p, choice, target),
-        }
+        Gemm::config(&p.gated(), choice, target)
     }
 
     fn baseline(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
-        match p.product() {
-            Some(product) => Gemm::baseline(&product, choice, target),
-            None => nvfp4::baseline(p, choice, target),
-        }
+        Gemm::baseline(&p.gated(), choice, target)
     }
 
     fn candidates(p: &Problem, target: &Target) -> Vec<Config> {
-        match p.product() {
-            Some(product) => Gemm::candidates(&product, target),
-            None => nvfp4::candidates(p, target),
-        }
+        Gemm::candidates(&p.gated(), target)
     }
 
     fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, FamilyError> {
-        match p.product() {
-            Some(product) => Gemm::plan(&product, c, target),
-            None => nvfp4::plan(p, c, target),
-        }
+        Gemm::plan(&p.gated(), c, target)
     }
 
     fn class(p: &Problem) -> serde_json::Value {
-        match p.product() {
-            Some(product) => Gemm::class(&product),
-            None => nvfp4::class(p),
-        }
+        Gemm::class(&p.gated())
     }
 
     fn bucket(p: &Problem) -> Bucket {
-        Gemm::bucket(&p.product().unwrap_or_else(|| nvfp4::widened(p)))
+        Gemm::bucket(&p.gated())
     }
 
     fn fit(
@@ -117,42 +100,27 @@ impl Family for DualGemm {
         stored: &Choice,
         target: &Target,
     ) -> Result<Config, FamilyError> {
-        match p.product() {
-            Some(product) => Gemm::fit(&product, choice, stored, target),
-            None => nvfp4::fit(p, choice, stored, target),
-        }
+        Gemm::fit(&p.gated(), choice, stored, target)
     }
 
     fn estimate(p: &Problem, c: &Config, target: &Target) -> Option<f64> {
-        match p.product() {
-            Some(product) => Gemm::estimate(&product, c, target),
-            None => nvfp4::estimate(p, c, target),
-        }
+        Gemm::estimate(&p.gated(), c, target)
     }
 
     fn cost(p: &Problem) -> Cost {
-        match p.product() {
-            Some(product) => Gemm::cost(&product),
-            None => nvfp4::cost(p),
-        }
+        Gemm::cost(&p.gated())
     }
 
     fn inputs(p: &Problem, seed: u64) -> Vec<HostTensor> {
-        match p.product() {
-            Some(product) => Gemm::inputs(&product, seed),
-            None => nvfp4::inputs(p, seed),
-        }
+        Gemm::inputs(&p.gated(), seed)
     }
 
     fn outputs(p: &Problem) -> Vec<TensorSpec> {
-        Gemm::outputs(&p.product().unwrap_or_else(|| nvfp4::widened(p)))
+        Gemm::outputs(&p.gated())
     }
 
     fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
-        match p.product() {
-            Some(product) => Gemm::reference(&product, inputs),
-            None => nvfp4::reference(p, inputs),
-        }
+        Gemm::reference(&p.gated(), inputs)
     }
 
     fn cases() -> Vec<Case<Problem, Choice>> {
@@ -165,45 +133,26 @@ impl Family for DualGemm {
 
     fn bench() -> Vec<(&'static str, Problem)> {
         let eight = Problem {
-            dtype: Operands::E4m3,
+            dtype: Factor::E4m3,
             scales: true,
             ..Problem::new(4096, 14336, 4096)
         };
         let wide = SHAPES.map(|[m, n, k]| ("swiglu", Problem::new(m, n, k)));
-        let four = FOUR_BITS.map(|[m, n, k]| {
-            let problem = Problem {
-                dtype: Operands::Nvfp4,
-                scale_layout: ScaleLayout::Block,
-                ..Problem::new(m, n, k)
-            };
-            ("nvfp4", problem)
-        });
-        (wide.into_iter().chain([("swiglu", eight)]))
-            .chain(four)
-            .collect()
+        wide.into_iter().chain([("swiglu", eight)]).collect()
     }
 
     fn ops() -> Vec<Op<Self>> {
-        vec![call::swiglu(), call::dual_gemm(), nvfp4::op()]
-    }
-
-    fn op(p: &Problem) -> usize {
-        match p.dtype {
-            Operands::Nvfp4 => 2,
-            _ => 0,
-        }
+        vec![call::swiglu(), call::dual_gemm()]
     }
 
     fn reduced(p: &Problem) -> Option<Problem> {
-        match p.product() {
-            Some(product) => Gemm::reduced(&product).map(|small| p.of(small)),
-            None => nvfp4::reduced(p),
-        }
+        let small = Gemm::reduced(&p.gated())?;
+        Some(p.with_extents(&small))
     }
 
     fn period(p: &Problem) -> Option<Period<Problem>> {
-        let Period { problem, inputs } = Gemm::period(&p.product()?)?;
-        let problem = p.of(problem);
+        let Period { problem, inputs } = Gemm::period(&p.gated())?;
+        let problem = p.with_extents(&problem);
         Some(Period { problem, inputs })
     }
 }

@@ -2,10 +2,9 @@
 
 use crate::gemm;
 use crate::gemm::{Activation, Factor};
-use crate::nvfp4::ScaleLayout;
 use crate::weights::Weights;
+use warpline_family::fields;
 use warpline_family::float::Float;
-use warpline_family::{fields, words};
 
 fields! {
     /// The problem: `C[M, N] = gate(A[M, K] · B₁[N, K]ᵀ) ∘ (A · B₂[N, K]ᵀ)`, both
@@ -18,12 +17,8 @@ fields! {
         /// Elements that each sum runs over
         pub k: u32,
         /// Element type of A and the weights (e5m2: of A, with weights in e4m3)
-        pub dtype: Operands,
-        /// How the scales of nvfp4 lie
-        pub scale_layout: ScaleLayout = ScaleLayout::default(),
-        /// Element type of A where only the weights are nvfp4: f16 or bf16
-        pub activations: Option<Float>,
-        /// Element type of C; that of A where not given, bf16 for fp8, f16 for nvfp4
+        pub dtype: Factor,
+        /// Element type of C; that of A where not given, bf16 for fp8
         pub out: Option<Float>,
         /// The function of the gate
         pub gate: Activation = Activation::Silu,
@@ -42,46 +37,6 @@ fields! {
     }
 }
 
-words! {
-    /// The element type of what is multiplied.
-    pub enum Operands {
-        /// bfloat16
-        Bf16 = "bf16",
-        /// IEEE binary16
-        F16 = "f16" | "fp16",
-        /// 8 bits, 4 of them exponent
-        E4m3 = "e4m3",
-        /// 8 bits, 5 of them exponent
-        E5m2 = "e5m2",
-        /// 4 bits (e2m1), with a scale in e4m3 for every 16 along K
-        Nvfp4 = "nvfp4",
-    }
-}
-
-impl Operands {
-    /// As a factor that tensor cores take as it is, if they do.
-    pub fn factor(self) -> Option<Factor> {
-        match self {
-            Operands::Bf16 => Some(Factor::Bf16),
-            Operands::F16 => Some(Factor::F16),
-            Operands::E4m3 => Some(Factor::E4m3),
-            Operands::E5m2 => Some(Factor::E5m2),
-            Operands::Nvfp4 => None,
-        }
-    }
-}
-
-impl From<Factor> for Operands {
-    fn from(factor: Factor) -> Self {
-        match factor {
-            Factor::Bf16 => Operands::Bf16,
-            Factor::F16 => Operands::F16,
-            Factor::E4m3 => Operands::E4m3,
-            Factor::E5m2 => Operands::E5m2,
-        }
-    }
-}
-
 impl Problem {
     /// SwiGLU of dense bf16 matrices, with two tensors of weights.
     pub fn new(m: u32, n: u32, k: u32) -> Self {
@@ -89,9 +44,7 @@ impl Problem {
             m,
             n,
             k,
-            dtype: Operands::Bf16,
-            scale_layout: ScaleLayout::Plain,
-            activations: None,
+            dtype: Factor::Bf16,
             out: None,
             gate: Activation::Silu,
             weights: Weights::Apart,
@@ -103,13 +56,8 @@ impl Problem {
         }
     }
 
-    /// As a product with a second factor, of what tensor cores take as it is.
-    pub(super) fn product(&self) -> Option<gemm::Problem> {
-        self.dtype.factor().map(|factor| self.product_of(factor))
-    }
-
-    /// The same of another type.
-    pub(super) fn product_of(&self, factor: Factor) -> gemm::Problem {
+    /// The gated GEMM as [`gemm`] has it: one with a second operand beside B.
+    pub(super) fn gated(&self) -> gemm::Problem {
         gemm::Problem {
             out: self.out,
             activation: self.gate,
@@ -119,13 +67,13 @@ impl Problem {
             b_stride: self.weight_stride,
             up_stride: self.up_stride,
             c_stride: self.c_stride,
-            ..gemm::Problem::new(self.m, self.n, self.k, factor)
+            ..gemm::Problem::new(self.m, self.n, self.k, self.dtype)
         }
     }
 
-    /// The same with the extents of a product.
-    pub(super) fn of(&self, product: gemm::Problem) -> Self {
-        let gemm::Problem { m, n, k, .. } = product;
+    /// The same with the extents of a GEMM.
+    pub(super) fn with_extents(&self, of: &gemm::Problem) -> Self {
+        let &gemm::Problem { m, n, k, .. } = of;
         Self {
             m,
             n,

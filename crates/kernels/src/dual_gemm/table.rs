@@ -1,9 +1,8 @@
 //! The test tables: small problems that reach every path.
 
-use super::problem::{Operands, Problem};
+use super::problem::Problem;
 use crate::gemm::table::form;
 use crate::gemm::{Activation, Choice, Cluster, Factor, Form, Order};
-use crate::nvfp4::ScaleLayout;
 use crate::weights::Weights;
 use warpline_family::family::Case;
 use warpline_family::float::Float;
@@ -78,7 +77,7 @@ pub(super) fn cases() -> Cases {
         }
         add(plain(136, 200, 104), choice.clone());
         let eight = Problem {
-            dtype: Operands::E4m3,
+            dtype: Factor::E4m3,
             scales: true,
             ..plain(130, 136, 208)
         };
@@ -110,7 +109,7 @@ pub(super) fn cases() -> Cases {
     for &dtype in Factor::ALL {
         for &out in Float::ALL {
             let problem = Problem {
-                dtype: dtype.into(),
+                dtype,
                 out: Some(out),
                 scales: dtype.is_fp8(),
                 ..plain(130, 136, 208)
@@ -199,130 +198,6 @@ pub(super) fn cases() -> Cases {
         };
         add(plain(16, 136, 200), alone);
     }
-    cases.extend(nvfp4());
-    cases
-}
-
-/// NVFP4: K of 1, S - 1, S, S + 1 and 2 S + 1 slots of weights, edges, both layouts of scales.
-fn nvfp4() -> Cases {
-    let choice = |consumers: u32, tile_k: u32| Choice {
-        tile_m: Some(16),
-        tile_k: Some(tile_k),
-        consumers: Some(consumers),
-        stages: Some(2),
-        ctas: Some(2),
-        ..Choice::default()
-    };
-    let problem = |m, n, k| Problem {
-        dtype: Operands::Nvfp4,
-        ..Problem::new(m, n, k)
-    };
-    let mut cases = Cases::new();
-    let mut add = |problem: Problem, choice: Choice| cases.push(Case { problem, choice });
-    for [m, n, k] in [[1, 8, 16], [7, 24, 64], [70, 136, 160], [130, 264, 80]] {
-        add(problem(m, n, k), Choice::default());
-    }
-    // Each of several consumers has outputs of its own, or takes slots in turn (256).
-    let shapes = [
-        (1, 64),
-        (2, 64),
-        (3, 64),
-        (4, 64),
-        (2, 128),
-        (2, 256),
-        (4, 256),
-    ];
-    for (consumers, tile_k) in shapes {
-        let slots = if tile_k == 256 { consumers } else { 1 };
-        let most = if slots > 2 { 1 } else { 3 };
-        for rounds in [1, 3, 5].into_iter().take(most) {
-            let scale_layout = [ScaleLayout::Plain, ScaleLayout::Block][rounds as usize % 2];
-            let problem = Problem {
-                scale_layout,
-                scales: rounds > 2,
-                gate: Activation::ALL[rounds as usize % Activation::ALL.len()],
-                ..problem(20, 136, 256 * slots * rounds - 32)
-            };
-            add(problem, choice(consumers, tile_k));
-        }
-    }
-    for (consumers, steps) in [(1, 1), (2, 4), (2, 9)] {
-        let dequantiser = Choice {
-            form: Some(Form::Dequantiser),
-            ..choice(consumers, 64)
-        };
-        add(problem(20, 136, 64 * steps - 16), dequantiser);
-    }
-    // Each warp multiplies for itself: one slot and more, with rows that are moved and not.
-    for (tile_n, tile_k, k) in [
-        (32, 512, 16),
-        (32, 512, 2560),
-        (64, 256, 1616),
-        (32, 1024, 2080),
-        (64, 512, 1536),
-    ] {
-        for split_k in [1, 2] {
-            let warps = Choice {
-                form: Some(Form::Warps),
-                tile_m: Some(16 * split_k),
-                tile_n: Some(tile_n),
-                split_k: Some(split_k),
-                ctas: Some(2 * split_k),
-                ..choice(2, tile_k)
-            };
-            let problem = Problem {
-                scale_layout: [ScaleLayout::Plain, ScaleLayout::Block][split_k as usize % 2],
-                scales: k > 2000,
-                ..problem(20, 136, k)
-            };
-            add(problem, warps);
-        }
-    }
-    for (consumers, tile_m) in [(1, 256), (2, 64), (2, 256), (3, 128)] {
-        let wide = Choice {
-            tile_m: Some(tile_m),
-            ..choice(consumers, 64)
-        };
-        let strided = Problem {
-            c_stride: Some(288),
-            ..problem(150, 264, 224)
-        };
-        add(strided, wide);
-    }
-    // Sums that CTAs of a cluster split, some with nothing to do.
-    for (split_k, tile_k, k) in [(2, 64, 64), (2, 128, 448), (2, 256, 1600), (4, 64, 1616)] {
-        let split = Choice {
-            split_k: Some(split_k),
-            tile_m: Some(8 * split_k),
-            ctas: Some(2 * split_k),
-            ..choice(2, tile_k)
-        };
-        add(problem(40, 136, k), split);
-    }
-    // Only the weights, in two tensors or one.
-    for (float, k) in [(Float::F16, 144), (Float::Bf16, 256)] {
-        for (weights, tile_k) in [(Weights::Apart, 64), (Weights::Concatenated, 256)] {
-            let only = Problem {
-                activations: Some(float),
-                a_stride: Some(264),
-                weights,
-                scales: tile_k > 64,
-                ..problem(40, 200, k)
-            };
-            add(only.clone(), choice(2, tile_k));
-            let warps = Choice {
-                form: Some(Form::Warps),
-                ..choice(2, 512)
-            };
-            add(only, warps);
-        }
-    }
-    let one = Problem {
-        weights: Weights::Concatenated,
-        scale_layout: ScaleLayout::Block,
-        ..problem(20, 128, 96)
-    };
-    add(one, choice(3, 64));
     cases
 }
 

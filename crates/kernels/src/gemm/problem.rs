@@ -228,11 +228,6 @@ pub(crate) struct Class {
 }
 
 impl Class {
-    /// The function of each sum.
-    pub(crate) fn activation(&self) -> Activation {
-        self.epilogue.activation
-    }
-
     /// Factors that A is multiplied by.
     pub(super) fn factors(&self) -> u32 {
         1 + u32::from(self.up.is_some())

@@ -4,6 +4,7 @@ use warpline_ir::Target;
 use warpline_kernels::dual_gemm::{self, DualGemm};
 use warpline_kernels::gemm::{self, Factor, Gemm};
 use warpline_kernels::ms_deform_attn::{self, MsDeformAttn};
+use warpline_kernels::nvfp4_dual_gemm::{self, Nvfp4DualGemm};
 use warpline_kernels::softmax::{self, Softmax};
 use warpline_kernels::vector_add::{self, VectorAdd};
 use warpline_kernels::{AnyWork, Bound, Family, Float, Work, rows};
@@ -95,6 +96,14 @@ fn products_of_every_side() {
             kept::<Gemm>(gemm::Problem::new(m, n, k, dtype));
         }
         kept::<DualGemm>(dual_gemm::Problem::new(m, n.max(8), k));
+    }
+    for [m, n, k] in [
+        [1, 8, 16],
+        [1 << 29, 8, 16],
+        [1, 1 << 29, 16],
+        [1, 8, 1 << 29],
+    ] {
+        kept::<Nvfp4DualGemm>(nvfp4_dual_gemm::Problem::new(m, n, k));
     }
     let batched = gemm::Problem {
         batch: Some(1 << 20),

@@ -2,6 +2,8 @@
 
 mod bounds;
 mod families;
+mod nvfp4;
 mod ops;
+mod redirects;
 mod table;
 mod tuning;

@@ -1,8 +1,8 @@
 //! NVFP4 through the kernels: every code with every scale, exactly.
 
-use warpline::kernels::dual_gemm::{DualGemm, Operands, Problem};
-use warpline::kernels::gemm::{Activation, Choice, Form};
+use warpline::kernels::gemm::Activation;
 use warpline::kernels::nvfp4::{ScaleLayout, codes, products};
+use warpline::kernels::nvfp4_dual_gemm::{Choice, Form, Nvfp4DualGemm, Problem};
 use warpline::kernels::{AnyWork, HostTensor, Work};
 use warpline::{Device, RunData, RunOptions, run};
 
@@ -15,7 +15,7 @@ const FORMS: [(Form, u32, u32); 5] = [
     (Form::Cooperative, 1, 64),
     (Form::Cooperative, 2, 128),
     (Form::Cooperative, 2, 256),
-    (Form::Dequantiser, 2, 64),
+    (Form::Dequantizer, 2, 64),
     (Form::Warps, 2, 512),
 ];
 
@@ -36,7 +36,7 @@ fn work(
     problem: Problem,
     (form, consumers, tile_k): (Form, u32, u32),
     device: &Device,
-) -> Work<DualGemm> {
+) -> Work<Nvfp4DualGemm> {
     let choice = Choice {
         form: Some(form),
         consumers: Some(consumers),
@@ -57,7 +57,6 @@ fn holds(
     for scale_layout in [ScaleLayout::Plain, ScaleLayout::Block] {
         for (form, consumers, tile_k) in FORMS {
             let problem = Problem {
-                dtype: Operands::Nvfp4,
                 gate: Activation::None,
                 scale_layout,
                 ..Problem::new(m as u32, n as u32, 32)
@@ -117,7 +116,6 @@ fn full_range_codes_are_within_their_bound() {
     // tensors that bring what comes out into the range of f16.
     for (form, consumers, tile_k) in FORMS {
         let problem = Problem {
-            dtype: Operands::Nvfp4,
             scale_layout: ScaleLayout::Block,
             scales: true,
             ..Problem::new(40, 72, 608)

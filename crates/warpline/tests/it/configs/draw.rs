@@ -88,7 +88,9 @@ impl Draw {
     /// Flags of a problem of a family.
     fn problem(&mut self, family: &dyn AnyFamily, size: Size) -> Vec<String> {
         let mut flags = Vec::new();
-        for field in &family.fields(Place::Cpu).problem {
+        // Fields of other families are theirs to draw.
+        let fields = family.fields(Place::Cpu).problem.into_iter();
+        for field in &fields.filter(|f| f.requires.is_none()).collect::<Vec<_>>() {
             let id = field.name;
             let chance = match id {
                 "levels" | "spatial_size" | "scale" => 5,
@@ -110,6 +112,7 @@ impl Draw {
         selected: &serde_json::Value,
     ) -> Vec<String> {
         let mut fields = family.fields(Place::Cpu).config;
+        fields.retain(|field| field.requires.is_none());
         let mut flags = Vec::new();
         for _ in 0..1 + self.below(4) {
             if fields.is_empty() {

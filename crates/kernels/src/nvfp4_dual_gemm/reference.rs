@@ -1,7 +1,6 @@
 //! The float64 reference, and the tensors that it is given.
 
-use super::super::problem::Problem;
-use super::{float, specs};
+use super::problem::Problem;
 use crate::gemm::epilogue::gate;
 use crate::gemm::reference::{bounded, dot};
 use crate::nvfp4::{BLOCK, Quantised};
@@ -12,7 +11,7 @@ use warpline_ir::DType;
 
 /// Tensors drawn from a seed: codes of magnitudes up to 1.5, both signs, and
 /// scales from 0 to 1, so that sums of thousands stay inside of f16.
-pub(crate) fn inputs(p: &Problem, seed: u64) -> Vec<HostTensor> {
+pub(super) fn inputs(p: &Problem, seed: u64) -> Vec<HostTensor> {
     let mut random = Random::new(seed);
     let draw = |spec: warpline_family::tensor::TensorSpec| match spec.dtype {
         DType::U8 => {
@@ -30,13 +29,13 @@ pub(crate) fn inputs(p: &Problem, seed: u64) -> Vec<HostTensor> {
             HostTensor::round(spec, (0..len).map(|_| 2.0 * random.uniform() - 1.0))
         }
     };
-    specs(p).into_iter().map(draw).collect()
+    p.specs().into_iter().map(draw).collect()
 }
 
 /// The numbers of a tensor, row by row.
 fn values(p: &Problem, inputs: &[HostTensor], name: &str) -> Vec<f64> {
     let of = |name: &str| {
-        specs(p)
+        p.specs()
             .iter()
             .position(|spec| spec.name == name)
             .map(|i| &inputs[i])
@@ -67,9 +66,10 @@ fn values(p: &Problem, inputs: &[HostTensor], name: &str) -> Vec<f64> {
 ///
 /// Of a large product every so many rows are computed and the others may hold
 /// any number; how many is odd, so that all rows of a tile have their turn.
-pub(crate) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
+pub(super) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
     let scale = |name| {
-        let number = specs(p)
+        let number = p
+            .specs()
             .iter()
             .position(|spec| spec.name == name)
             .and_then(|i| inputs[i].values().next());
@@ -102,7 +102,7 @@ pub(crate) fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64
                 });
                 let (value, error) = gate::reference((p.gate.value(y), p.gate.error(y, e)), other);
                 all.push(bounded(
-                    float(p).dtype(),
+                    p.float().dtype(),
                     value,
                     error + 2f64.powi(-23) * value.abs(),
                 ));

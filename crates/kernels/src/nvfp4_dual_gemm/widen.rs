@@ -1,5 +1,4 @@
-//! The steps that make of A what the line takes: 16 bits of each number, with
-//! K in the order of the weights' operand.
+//! The steps that widen A to 16 bits, with K in the order of the weights' operand.
 
 use super::decode::{Decoded, SMALLER, both, selector};
 use super::scales::{MOST_GROUPS, MOST_THREADS, THREADS, byte_of};

@@ -1,38 +1,38 @@
-//! The form with dequantisers: warps of their own make numbers of the weights'
-//! codes, from one ring to a second one, and consumers multiply from there.
+//! The schedule with a dequantizer: a warpgroup decodes weights from one ring to a second one, and
+//! consumers multiply from there.
 
+use super::context::Context;
 use super::decode::{Decoded, selector};
-use super::line::{BLOCK, BLOCKS, Line, OUTPUTS, PANEL, slot_words};
 use super::scales::TILE_WORDS;
-use crate::gemm::Config;
+use super::units::{BLOCK, BLOCKS, OUTPUTS, PANEL};
 use crate::gemm::tile_scheduler::TileCoord;
-use crate::roles::Registers;
 use warpline_ir::Swizzle;
 use warpline_ir::build::*;
 
-/// Threads of the role that dequantises: one for each row of a tile of weights,
+/// Threads of the dequantizer: one for each row of a tile of weights,
 /// or of every so many.
 const THREADS: u32 = 128;
 
 /// Declares the ring of numbers, and the role that fills it.
-pub(super) fn role<T: Decoded>(k: Builder, line: &Line<'_, T>) -> Ring<Tile<T>> {
-    let c = line.config;
-    let rows = 2 * c.tile_n;
+pub(super) fn role<T: Decoded>(k: Builder, context: &Context<'_, T>) -> Ring<Tile<T>> {
+    let c = context.config;
+    let tile_n = c.schedule.tile_n();
+    let rows = 2 * tile_n;
     let ring = k.ring("decoded", c.stages, |s| s.tile::<T>(rows, BLOCK));
     let ring = ring.shared();
-    let role = k.role("dequantise").warps(THREADS / 32);
-    let role = role.registers_opt(registers(c));
+    let role = k.role("dequant").warps(THREADS / 32);
+    let role = role.registers_opt(c.schedule.dequantizer_registers());
     role.body(|| {
         let threads: Vec<_> = (0..rows)
             .step_by(THREADS as usize)
-            .map(|first| Row::new(c.tile_n, first))
+            .map(|first| Row::new(tile_n, first))
             .collect();
         let picks = std::array::from_fn(|i| selector((i as u32).reg()));
-        let weights = line.feeds[0].weights;
-        line.each(|tile| {
-            let places: Vec<_> = threads.iter().map(|row| row.place(line, tile)).collect();
-            let first = line.first();
-            steps(line.rounds).each(|round| {
+        let weights = context.feeds[0].weights;
+        context.each(|tile| {
+            let places: Vec<_> = threads.iter().map(|row| row.place(context, tile)).collect();
+            let first = context.first();
+            steps(context.rounds).each(|round| {
                 let codes = weights.wait();
                 for block in 0..BLOCKS {
                     let to = ring.acquire();
@@ -40,7 +40,7 @@ pub(super) fn role<T: Decoded>(k: Builder, line: &Line<'_, T>) -> Ring<Tile<T>> 
                         let unit = || {
                             let [four] =
                                 codes.1.load_as::<u32, 1>(0u32, place + block * TILE_WORDS);
-                            let four = line.inside(four, (first + round) * BLOCKS + block);
+                            let four = context.inside(four, (first + round) * BLOCKS + block);
                             row.decode(block, codes.0, four, picks, to.tiles());
                         };
                         match row.exists {
@@ -57,30 +57,23 @@ pub(super) fn role<T: Decoded>(k: Builder, line: &Line<'_, T>) -> Ring<Tile<T>> 
     ring
 }
 
-/// Registers of the role, where registers are moved: what the others leave.
-fn registers(c: &Config) -> Option<u32> {
-    let Registers { load, math } = c.registers?;
-    Some(512 - load - c.consumers * math)
-}
-
-/// A role that multiplies its 64 rows of what is dequantised; `end` is what it
-/// does with the sums of a tile.
+/// Declares a role that multiplies its 64 rows of decoded weights; `end` takes the sums of a tile.
 pub(super) fn consumer<T: Decoded>(
     k: Builder,
-    line: &Line<'_, T>,
+    context: &Context<'_, T>,
     decoded: Ring<Tile<T>>,
     i: u32,
     end: impl FnOnce(Frag, TileCoord),
 ) {
-    let c = line.config;
-    line.consumer(k, i).body(|| {
+    let c = context.config;
+    context.consumer(k, i).body(|| {
         wait_prerequisites();
         let rows = 2 * OUTPUTS * i..2 * OUTPUTS * (i + 1);
-        line.each(|tile| {
+        context.each(|tile| {
             let acc = Acc::new(2 * OUTPUTS, c.tile_m);
             let step = || {
                 let weights = decoded.wait();
-                let x = line.feeds[0].x.wait();
+                let x = context.feeds[0].x.wait();
                 let tile = weights.tiles().slice(rows.clone(), 0..BLOCK);
                 acc.mma(
                     &tile.in_order::<Nibbles>(),
@@ -89,13 +82,13 @@ pub(super) fn consumer<T: Decoded>(
                 weights.release_after(&acc);
                 x.release_after(&acc);
             };
-            steps(line.rounds).each(|_| (0..BLOCKS).for_each(|_| step()));
+            steps(context.rounds).each(|_| (0..BLOCKS).for_each(|_| step()));
             end(acc.finish(), tile);
         });
     });
 }
 
-/// A row of a tile of weights that a thread dequantises.
+/// A row of a tile of weights that a thread decodes.
 struct Row {
     /// The row of its tensor, the gate or the other weight.
     own: Reg<u32>,
@@ -134,10 +127,11 @@ impl Row {
 
     /// Where a slot has its scales of the first 64 of K, in a tile.
     #[track_caller]
-    fn place<T: Decoded>(&self, line: &Line<'_, T>, tile: TileCoord) -> Reg<u32> {
-        let first = tile.n * line.config.tile_n;
-        let of_weight = slot_words(line.config, line.config.tile_n);
-        let place = line.place_of_scale(first + self.own, first);
+    fn place<T: Decoded>(&self, context: &Context<'_, T>, tile: TileCoord) -> Reg<u32> {
+        let schedule = context.config.schedule;
+        let first = tile.n * schedule.tile_n();
+        let of_weight = schedule.slot_words(schedule.tile_n());
+        let place = context.place_of_scale(first + self.own, first);
         place + select(self.is_up, of_weight, 0u32)
     }
 

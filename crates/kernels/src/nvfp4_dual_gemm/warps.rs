@@ -2,15 +2,16 @@
 //!
 //! Where a tile has 16 tokens the tensor cores have little to do, and A is so
 //! small that every warp may decode its part of it anew: so no step comes before
-//! the line, and one slot has all that a warp needs. Each has 32 outputs, of both
+//! the kernel, and one slot has all that a warp needs. Each has 32 outputs, of both
 //! weights, and blocks of 64 of K, which the warps of the same outputs share; a
 //! role behind adds up what these have, and finishes the tile.
 
+use super::context::{Coded, Context, Tokens};
 use super::decode::{Decoded, selector_of_two};
-use super::end::{End, finish};
-use super::line::{BLOCK, BLOCKS, Coded, Line, OUTPUTS, PANEL, Tokens, WIDTH, slot_words};
+use super::epilogue::{Epilogue, finish};
 use super::scales::TILE_WORDS;
-use crate::gemm::Config;
+use super::schedule::WarpTile;
+use super::units::{BLOCK, BLOCKS, OUTPUTS, PANEL, WARPS, WIDTH};
 use crate::gemm::tile_scheduler::TileCoord;
 use warpline_ir::Swizzle;
 use warpline_ir::build::*;
@@ -19,39 +20,37 @@ use warpline_ir::build::*;
 /// eight on: rows that lanes read at a time then lie in different banks.
 const ROWS: [u32; 4] = [0, 1, 16, 17];
 
-/// Panels of a slot.
-pub(super) fn panels(c: &Config) -> u32 {
-    c.tile_k / WIDTH
+/// The kernel, and the tile of its warps.
+struct Kernel<'a, T: Decoded> {
+    context: &'a Context<'a, T>,
+    warps: WarpTile,
 }
 
-/// Warps that multiply: two for each scheduler. With four they have too few
-/// registers, and are no faster.
-const WARPS: u32 = 8;
+impl<T: Decoded> Kernel<'_, T> {
+    /// Rows of bytes of a panel of a slot: of the gate, of the other weight, and of A.
+    fn rows_of_panel(&self) -> u32 {
+        let tokens = rows_of_token(self.context.spec.a_is_coded) * self.context.config.tile_m;
+        2 * self.tile_n() + tokens
+    }
 
-/// Warps of the same outputs, each with a part of K and so of the sums.
-pub(super) fn parts(c: &Config) -> u32 {
-    WARPS * OUTPUTS / c.tile_n
-}
+    /// Words of scales of a slot, in the same order.
+    fn words_of_scales(&self) -> u32 {
+        let tokens = match self.context.spec.a_is_coded {
+            true => self.slot_words(self.context.config.tile_m),
+            false => 0,
+        };
+        2 * self.slot_words(self.tile_n()) + tokens
+    }
 
-/// Panels of a slot of which a warp has a block.
-fn panels_each(c: &Config) -> u32 {
-    panels(c) * BLOCKS / parts(c)
-}
+    /// Words of a slot of scales for `rows` rows.
+    fn slot_words(&self, rows: u32) -> u32 {
+        self.context.config.schedule.slot_words(rows)
+    }
 
-/// Are slots so deep that every warp has its part of them?
-pub(super) fn fits(c: &Config) -> bool {
-    panels_each(c) > 0
-}
-
-/// Rows of bytes of a panel of a slot: of the gate, of the other weight, and of A.
-pub(super) fn rows_of_panel(c: &Config, coded: bool) -> u32 {
-    2 * c.tile_n + rows_of_token(coded) * c.tile_m
-}
-
-/// Words of scales of a slot, in the same order.
-pub(super) fn words_of_scales(c: &Config, coded: bool) -> u32 {
-    let tokens = if coded { slot_words(c, c.tile_m) } else { 0 };
-    2 * slot_words(c, c.tile_n) + tokens
+    /// Columns of C in a tile.
+    fn tile_n(&self) -> u32 {
+        self.context.config.schedule.tile_n()
+    }
 }
 
 /// Rows of 128 bytes that a panel has of A, for each token: of codes or of numbers.
@@ -71,22 +70,22 @@ type Pairs<T> = [Reg<T>; 8];
 type Sums = Vec<[Reg<f32>; 4]>;
 
 /// Declares the roles.
-pub(super) fn roles<T: Decoded>(k: Builder, line: &Line<'_, T>) {
-    let c = line.config;
+pub(super) fn roles<T: Decoded>(k: Builder, context: &Context<'_, T>, warps: WarpTile) {
+    let kernel = &Kernel { context, warps };
+    let c = context.config;
     let slots = k.ring("slots", c.stages, |s| {
-        let rows = panels(c) * rows_of_panel(c, line.course.coded);
-        let words = words_of_scales(c, line.course.coded);
-        (s.tile(rows, PANEL), s.vector(words))
+        let rows = warps.panels() * kernel.rows_of_panel();
+        (s.tile(rows, PANEL), s.vector(kernel.words_of_scales()))
     });
     // For each part of the sums and 32 outputs, as a warpgroup's tile lies in lanes.
-    let (halves, rows) = (c.tile_n / OUTPUTS, c.tile_m / 8);
+    let (halves, rows) = (warps.halves(), c.tile_m / 8);
     let handed = k.ring("parts", 1, |s| {
-        s.plain::<f32>(parts(c) * halves * rows, 512)
+        s.plain::<f32>(warps.parts() * halves * rows, 512)
     });
     let handed = handed.by_threads();
     // Where no step comes before there is nothing to wait for.
     let wait = || {
-        if !line.course.settled {
+        if !context.spec.is_settled {
             wait_prerequisites();
         }
     };
@@ -94,30 +93,32 @@ pub(super) fn roles<T: Decoded>(k: Builder, line: &Line<'_, T>) {
     k.role("load").warpgroups(1).body(|| {
         elect(|| {
             wait();
-            line.each(|tile| {
-                let first = line.first();
-                steps(line.rounds).each(|round| {
+            context.each(|tile| {
+                let first = context.first();
+                steps(context.rounds).each(|round| {
                     let slot = slots.acquire();
-                    fill(line, &slot, tile, first + round * panels(c));
+                    fill(kernel, &slot, tile, first + round * warps.panels());
                     slot.commit();
                 });
             });
         });
     });
     k.role("multiply").warps(WARPS).body(|| {
-        let warp = Warp::new(line);
-        line.each(|tile| {
+        let warp = Warp::new(kernel);
+        context.each(|tile| {
             let sums = warp.sums(slots, tile);
             let slot = handed.acquire();
             warp.hand(&sums, slot.tiles());
             slot.commit();
         });
     });
-    let ends: Vec<_> = (0..halves).map(|i| End::declare(k, line, i)).collect();
+    let ends: Vec<_> = (0..halves)
+        .map(|i| Epilogue::declare(k, context, i))
+        .collect();
     k.role("finish").warpgroups(1).body(|| {
-        elect(|| line.out.prefetch());
+        elect(|| context.out.prefetch());
         wait();
-        line.each(|tile| {
+        context.each(|tile| {
             let slot = handed.wait();
             let zeros = Frag::zeros(2 * OUTPUTS, c.tile_m);
             let part = |i: u32, half: u32| {
@@ -126,7 +127,7 @@ pub(super) fn roles<T: Decoded>(k: Builder, line: &Line<'_, T>) {
             };
             let sums = (0..halves).map(|half| {
                 let first = part(0, half);
-                (1..parts(c)).fold(first, |sums, i| sums.zip(&part(i, half), |x, y| x + y))
+                (1..warps.parts()).fold(first, |sums, i| sums.zip(&part(i, half), |x, y| x + y))
             });
             let sums: Vec<_> = sums.collect();
             slot.release();
@@ -138,33 +139,37 @@ pub(super) fn roles<T: Decoded>(k: Builder, line: &Line<'_, T>) {
 /// Fills a slot with weights and A from a place along K on.
 #[track_caller]
 fn fill<T: Decoded>(
-    line: &Line<'_, T>,
+    kernel: &Kernel<'_, T>,
     slot: &Slot<Coded, Filling>,
     tile: TileCoord,
     number: Reg<u32>,
 ) {
-    let c = line.config;
-    let token = tile.m * c.tile_m;
-    line.fill_scales(slot, tile, number);
-    let bring = |map, row: u32, at: Reg<u32>| {
-        let to = slot.0.slice(row..row + c.tile_m, 0..PANEL);
+    let (context, tile_n, tile_m) = (
+        kernel.context,
+        kernel.tile_n(),
+        kernel.context.config.tile_m,
+    );
+    let token = tile.m * tile_m;
+    context.fill_scales(slot, tile, number);
+    let load = |map, row: u32, at: Reg<u32>| {
+        let to = slot.0.slice(row..row + tile_m, 0..PANEL);
         slot.load(map, to, [at * PANEL, token]);
     };
-    if let Tokens::Coded([_, scales]) = line.tokens {
-        let first = 2 * slot_words(c, c.tile_n);
-        let to = slot.1.slice(0..1, first..first + slot_words(c, c.tile_m));
+    if let Tokens::Coded([_, scales]) = context.tokens {
+        let first = 2 * kernel.slot_words(tile_n);
+        let to = slot.1.slice(0..1, first..first + kernel.slot_words(tile_m));
         slot.load(scales, to, [0u32.reg(), number * BLOCKS, token >> 7u32]);
     }
-    for panel in 0..panels(c) {
-        let (row, number) = (panel * rows_of_panel(c, line.course.coded), number + panel);
-        line.fill_codes(slot, row, tile, number);
-        let row = row + 2 * c.tile_n;
-        match line.tokens {
-            Tokens::Coded([codes, _]) => bring(codes, row, number),
+    for panel in 0..kernel.warps.panels() {
+        let (row, number) = (panel * kernel.rows_of_panel(), number + panel);
+        context.fill_codes(slot, row, tile, number);
+        let row = row + 2 * tile_n;
+        match context.tokens {
+            Tokens::Coded([codes, _]) => load(codes, row, number),
             Tokens::Numbers(bytes) => {
                 let each = rows_of_token(false);
                 for i in 0..each {
-                    bring(bytes, row + i * c.tile_m, number * each + i);
+                    load(bytes, row + i * tile_m, number * each + i);
                 }
             }
         }
@@ -173,7 +178,7 @@ fn fill<T: Decoded>(
 
 /// What is a warp's own of every slot.
 struct Warp<'a, T: Decoded> {
-    line: &'a Line<'a, T>,
+    kernel: &'a Kernel<'a, T>,
     /// The first of the tile's outputs that are its lane's.
     output: Reg<u32>,
     /// Which part of the sums is its own.
@@ -193,26 +198,26 @@ struct Warp<'a, T: Decoded> {
 
 impl<'a, T: Decoded> Warp<'a, T> {
     #[track_caller]
-    fn new(line: &'a Line<'a, T>) -> Self {
-        let (c, warp) = (line.config, warp_in_role());
-        let part = warp & (parts(c) - 1);
+    fn new(kernel: &'a Kernel<'a, T>) -> Self {
+        let (context, warps, warp) = (kernel.context, kernel.warps, warp_in_role());
+        let part = warp & (warps.parts() - 1);
         let (block, turn) = (part & (BLOCKS - 1), part >> BLOCKS.ilog2());
-        let panel = turn * panels_each(c);
+        let panel = turn * warps.panels_each();
         let (row, group) = (lane_id() >> 2u32, lane_id() & 3u32);
-        let output = (warp >> parts(c).ilog2()) * OUTPUTS + row * 2u32;
-        let behind = panel * (rows_of_panel(c, line.course.coded) * PANEL);
+        let output = (warp >> warps.parts().ilog2()) * OUTPUTS + row * 2u32;
+        let behind = panel * (kernel.rows_of_panel() * PANEL);
         let spot = |row, byte| Spot::new(Swizzle::B128, row, byte).plus(behind);
         let byte = block * (BLOCK / 2) + group * 8u32;
-        let tokens = match line.tokens {
+        let tokens = match context.tokens {
             Tokens::Coded(_) => vec![spot(row, byte)],
             Tokens::Numbers(_) => {
-                let inside = block * (c.tile_m * PANEL);
+                let inside = block * (context.config.tile_m * PANEL);
                 let half = |i: u32| spot(row, group * 32u32 + 16 * i).plus(inside);
                 vec![half(0), half(1)]
             }
         };
         Self {
-            line,
+            kernel,
             output,
             part,
             block,
@@ -226,23 +231,24 @@ impl<'a, T: Decoded> Warp<'a, T> {
     /// The sums of a tile.
     #[track_caller]
     fn sums(&self, slots: Ring<Coded>, tile: TileCoord) -> Sums {
-        let c = self.line.config;
-        let of_output = ROWS.map(|i| self.place(self.output + i, tile.n * c.tile_n));
+        let (context, warps) = (self.kernel.context, self.kernel.warps);
+        let tile_m = context.config.tile_m;
+        let of_output = ROWS.map(|i| self.place(self.output + i, tile.n * self.kernel.tile_n()));
         let row = lane_id() >> 2u32;
-        let of_token = |i| self.place(row + 8 * i, tile.m * c.tile_m);
-        let of_token: Vec<_> = (0..c.tile_m / 8).map(of_token).collect();
-        let first = self.line.first() + self.panel;
-        let zeros = vec![[0.0f32.reg(); 4]; ROWS.len() * (c.tile_m / 8) as usize];
-        steps(self.line.rounds).fold(zeros, |round, sums| {
+        let of_token = |i| self.place(row + 8 * i, tile.m * tile_m);
+        let of_token: Vec<_> = (0..tile_m / 8).map(of_token).collect();
+        let first = context.first() + self.panel;
+        let zeros = vec![[0.0f32.reg(); 4]; ROWS.len() * (tile_m / 8) as usize];
+        steps(context.rounds).fold(zeros, |round, sums| {
             let slot = slots.wait();
-            let taken = (0..panels_each(c)).map(|i| {
+            let taken = (0..warps.panels_each()).map(|i| {
                 let panel = self.panel_of(slot.tiles(), i);
                 let output = |i: usize| self.weights(panel, self.codes[i], of_output[i]);
                 (self.tokens(panel, &of_token), [0, 1, 2, 3].map(output))
             });
             let taken: Vec<_> = taken.collect();
             slot.release();
-            let number = first + round * panels(c);
+            let number = first + round * warps.panels();
             (0..).zip(taken).fold(sums, |sums, (i, (tokens, outputs))| {
                 let pairs = |taken| self.pairs(taken, number + i);
                 let tokens: Vec<_> = tokens.into_iter().flat_map(pairs).collect();
@@ -255,7 +261,7 @@ impl<'a, T: Decoded> Warp<'a, T> {
 
     /// What lies as its `i`th panel of a slot does, where that is the slot's `i`th.
     fn panel_of(&self, (bytes, scales): Panel, i: u32) -> Panel {
-        let rows = rows_of_panel(self.line.config, self.line.course.coded);
+        let rows = self.kernel.rows_of_panel();
         let first = i * BLOCKS * TILE_WORDS;
         (
             bytes.slice(i * rows..(i + 1) * rows, 0..PANEL),
@@ -267,17 +273,17 @@ impl<'a, T: Decoded> Warp<'a, T> {
     /// with the other.
     #[track_caller]
     fn place(&self, row: Reg<u32>, first: Reg<u32>) -> Reg<u32> {
-        let inside = self.line.place_of_scale(first + row, first);
+        let inside = self.kernel.context.place_of_scale(first + row, first);
         inside + (self.panel * BLOCKS + self.block) * TILE_WORDS
     }
 
     /// An output of both weights, as a panel has it.
     #[track_caller]
     fn weights(&self, panel: Panel, spot: Spot, place: Reg<u32>) -> Taken<T::Pair> {
-        let n = self.line.config.tile_n;
+        let n = self.kernel.tile_n();
         let of_both = [0, 1].map(|i| {
             let rows = panel.0.slice(i * n..(i + 1) * n, 0..PANEL);
-            let four = scale(panel, i * slot_words(self.line.config, n), place);
+            let four = scale(panel, i * self.kernel.slot_words(n), place);
             (rows.load_spot(spot), four)
         });
         Taken::Codes(of_both)
@@ -286,15 +292,15 @@ impl<'a, T: Decoded> Warp<'a, T> {
     /// A token of every eight, as a panel has it.
     #[track_caller]
     fn tokens(&self, panel: Panel, places: &[Reg<u32>]) -> Vec<Taken<T::Pair>> {
-        let c = self.line.config;
+        let (tile_m, tile_n) = (self.kernel.context.config.tile_m, self.kernel.tile_n());
         let rows = |i: u32| {
-            let row = 2 * c.tile_n + 8 * i;
+            let row = 2 * tile_n + 8 * i;
             panel.0.slice(row..row + 8, 0..PANEL)
         };
-        let twos = (0..c.tile_m / 8).step_by(2).map(|i| [i, i + 1]);
+        let twos = (0..tile_m / 8).step_by(2).map(|i| [i, i + 1]);
         let taken = twos.map(|two| match self.tokens[..] {
             [spot] => Taken::Codes(two.map(|i| {
-                let first = 2 * slot_words(c, c.tile_n);
+                let first = 2 * self.kernel.slot_words(tile_n);
                 let four = scale(panel, first, places[i as usize]);
                 (rows(i).load_spot(spot), four)
             })),
@@ -313,7 +319,7 @@ impl<'a, T: Decoded> Warp<'a, T> {
         let halves: [Vec<[Reg<T::Pair>; 4]>; 2] = match taken {
             Taken::Codes(rows) => {
                 let block = number * BLOCKS + self.block;
-                let fours = rows.map(|(_, four)| self.line.inside(four, block));
+                let fours = rows.map(|(_, four)| self.kernel.context.inside(four, block));
                 let scales = T::scales(fours, self.pick);
                 [0, 1].map(|i| rows[i].0.map(|word| T::numbers(word, scales[i])).into())
             }
@@ -325,8 +331,8 @@ impl<'a, T: Decoded> Warp<'a, T> {
     /// Leaves sums where the lanes of a warpgroup look for their part of 32 outputs.
     #[track_caller]
     fn hand(&self, sums: &Sums, to: TileRef<f32>) {
-        let c = self.line.config;
-        let (halves, rows) = (c.tile_n / OUTPUTS, c.tile_m / 8);
+        let rows = self.kernel.context.config.tile_m / 8;
+        let halves = self.kernel.warps.halves();
         for (i, sums) in ROWS.into_iter().zip(sums.chunks(rows as usize)) {
             let output = self.output + i;
             let half = self.part * halves + (output >> OUTPUTS.ilog2());

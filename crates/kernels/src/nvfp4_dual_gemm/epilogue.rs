@@ -1,7 +1,8 @@
-//! What becomes of the sums of a tile.
+//! The epilogue: sums to values of C.
 
+use super::context::Context;
 use super::decode::Decoded;
-use super::line::{Line, OUTPUTS, finished};
+use super::units::OUTPUTS;
 use crate::gemm::tile_scheduler::TileCoord;
 use crate::roles::CONSUMERS;
 use warpline_ir::build::*;
@@ -9,18 +10,18 @@ use warpline_ir::build::*;
 /// Sums that another CTA has handed.
 type Handed = Slot<Tile<f32>, Reading>;
 
-/// What a consumer does with the sums of its outputs.
-pub(super) struct End<'a, T: Decoded> {
-    line: &'a Line<'a, T>,
+/// Finishes the sums of a consumer's outputs.
+pub(super) struct Epilogue<'a, T: Decoded> {
+    context: &'a Context<'a, T>,
     consumer: u32,
-    /// What CTAs of a cluster hand each other, by the bit in which their ranks differ.
+    /// Sums that CTAs of a cluster hand each other, by the bit in which their ranks differ.
     handed: Vec<(u32, Ring<Tile<f32>>)>,
     outbox: Outbox<T>,
 }
 
-impl<'a, T: Decoded> End<'a, T> {
-    pub(super) fn declare(k: Builder, line: &'a Line<'a, T>, consumer: u32) -> Self {
-        let (c, name) = (line.config, CONSUMERS[consumer as usize]);
+impl<'a, T: Decoded> Epilogue<'a, T> {
+    pub(super) fn declare(k: Builder, context: &'a Context<'a, T>, consumer: u32) -> Self {
+        let (c, name) = (context.config, CONSUMERS[consumer as usize]);
         let bits = (0..c.split_k.ilog2()).rev().map(|bit| 1 << bit);
         let handed = bits.map(|bit| {
             let columns = c.tile_m * bit / c.split_k;
@@ -30,42 +31,42 @@ impl<'a, T: Decoded> End<'a, T> {
             (bit, ring.posted())
         });
         Self {
-            line,
+            context,
             consumer,
             handed: handed.collect(),
-            outbox: k.outbox(name, 1, finished(c), OUTPUTS),
+            outbox: k.outbox(name, 1, c.finished(), OUTPUTS),
         }
     }
 
-    /// Sends what becomes of sums.
+    /// Finishes sums and stores the values.
     #[track_caller]
     pub(super) fn finish(&self, sums: Frag, tile: TileCoord) {
         finish(std::slice::from_ref(self), vec![sums], tile);
     }
 
-    /// Sends what becomes of sums of the whole of K.
+    /// Stores the values of sums of the whole of K.
     #[track_caller]
     fn send(&self, sums: &Frag, factors: [Reg<f32>; 2], tile: TileCoord) {
-        let (line, c) = (self.line, self.line.config);
-        let activation = line.class.activation();
+        let (context, c) = (self.context, self.context.config);
+        let activation = context.gate();
         let values =
             sums.fold_eights(|gate, up| activation.apply(gate * factors[0]) * (up * factors[1]));
         let token = tile.m * c.tile_m;
         let token = match c.split_k {
             1 => token,
-            _ => token + cluster_rank() * finished(c),
+            _ => token + cluster_rank() * c.finished(),
         };
-        let at = [line.output(self.consumer, tile), token];
-        self.outbox.send_eights(&values, line.out, at);
+        let at = [context.output(self.consumer, tile), token];
+        self.outbox.send_eights(&values, context.out, at);
     }
 }
 
-/// Sends what becomes of the sums of several ends. Those of all are on their way
-/// to other CTAs before one waits for what these hand.
+/// Finishes the sums of several sets of outputs and stores the values. All partial sums are on their
+/// way to other CTAs before one waits for theirs.
 #[track_caller]
-pub(super) fn finish<T: Decoded>(ends: &[End<'_, T>], mut sums: Vec<Frag>, tile: TileCoord) {
+pub(super) fn finish<T: Decoded>(ends: &[Epilogue<'_, T>], mut sums: Vec<Frag>, tile: TileCoord) {
     let Some(first) = ends.first() else { return };
-    let factors = first.line.factors();
+    let factors = first.context.factors();
     let mut taken = Vec::new();
     for level in 0..first.handed.len() {
         let rings: Vec<_> = ends.iter().map(|end| &end.handed[level]).collect();

@@ -1,15 +1,15 @@
 //! The op: from a call to a problem.
 
-use super::super::DualGemm;
-use super::super::problem::{Operands, Problem};
-use super::{numbers, specs};
+use super::config::Choice;
+use super::problem::Problem;
 use crate::gemm;
-use crate::gemm::call::{INVARIANT, TYPE, activation, choice, plain, rows, side};
+use crate::gemm::call::{INVARIANT, TYPE, activation, plain, rows, side};
 use crate::gemm::{Activation, Factor};
 use crate::nvfp4::{BLOCK, ScaleLayout};
 use crate::weights::Weights;
 use warpline_family::Op;
 use warpline_family::error::FamilyError;
+use warpline_family::family::Family;
 use warpline_family::field::FieldValue;
 use warpline_family::float::Float;
 use warpline_family::op::{Call, Output, Param, Side, Signature, TensorView, Value};
@@ -29,7 +29,7 @@ const TENSORS: [(&str, &str); 9] = [
 ];
 
 /// `nvfp4_dual_gemm(x, w_gate, gate_scales, w_up, up_scales, x_scales)`.
-pub(crate) fn op() -> Op<DualGemm> {
+pub(super) fn op<F: Family<Problem = Problem, Choice = Choice>>() -> Op<F> {
     let params = vec![
         Param::tensor(
             "x",
@@ -76,11 +76,14 @@ pub(crate) fn op() -> Op<DualGemm> {
             example: EXAMPLE,
         },
         problem: |call| {
-            let problem = asked(call)?;
-            Ok((problem, choice(call)))
+            let choice = Choice {
+                split_k: call.flag("batch_invariant").then_some(1),
+                ..Choice::default()
+            };
+            Ok((asked(call)?, choice))
         },
         args: |p| {
-            let given = specs(p);
+            let given = p.specs();
             let tensor = |(_, input): (&str, &str)| {
                 let spec = given.iter().find(|spec| spec.name == input);
                 spec.map_or(Value::None, |spec| {
@@ -144,7 +147,6 @@ fn asked(call: &Call<'_>) -> Result<Problem, FamilyError> {
         ));
     }
     let p = Problem {
-        dtype: Operands::Nvfp4,
         scale_layout,
         activations,
         gate: activation(call, "gate")?,
@@ -205,14 +207,14 @@ fn together(call: &Call<'_>, p: &Problem) -> Result<(), FamilyError> {
         // The problem's own sentence.
         return Ok(());
     }
-    let wanted = specs(p);
+    let wanted = p.specs();
     for (name, input) in TENSORS {
         let spec = wanted.iter().find(|spec| spec.name == input);
         let (spec, view) = match (spec, call.optional(name)) {
             (None, None) => continue,
             (Some(spec), Some(view)) => (spec, view),
             (Some(_), None) => {
-                let why = match numbers(p).contains(&input) {
+                let why = match p.tensor_scales().contains(&input) {
                     true => "scales of whole tensors are given together or not at all",
                     false => "it is needed here",
                 };

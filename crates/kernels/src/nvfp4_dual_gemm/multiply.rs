@@ -1,9 +1,10 @@
 //! The warpgroups that decode weights into the operand of the tensor cores that
 //! is in registers, and multiply.
 
+use super::context::{Context, Feed};
 use super::decode::{Decoded, selector_of_two};
-use super::line::{BLOCK, BLOCKS, Feed, Line, OUTPUTS, PANEL, depth, slot_words};
 use super::scales::TILE_WORDS;
+use super::units::{BLOCK, BLOCKS, OUTPUTS, PANEL};
 use crate::gemm::tile_scheduler::TileCoord;
 use warpline_ir::Swizzle;
 use warpline_ir::build::*;
@@ -18,38 +19,38 @@ type Codes = Vec<Vec<Block>>;
 /// A role that decodes and multiplies; `end` is what it does with the sums of a tile.
 pub(super) fn consumer<T: Decoded>(
     k: Builder,
-    line: &Line<'_, T>,
+    context: &Context<'_, T>,
     i: u32,
     end: impl FnOnce(Frag, TileCoord),
 ) {
-    let c = line.config;
-    line.consumer(k, i).body(|| {
+    let c = context.config;
+    context.consumer(k, i).body(|| {
         let lane = &Lane::new();
         wait_prerequisites();
-        line.each(|seat| {
+        context.each(|tile| {
             let part = Part {
-                line,
+                context,
                 consumer: i,
-                feed: line.feed(i),
+                feed: context.feed(i),
                 lane,
-                place: lane.place_in(line, i, seat),
+                place: lane.place_in(context, i, tile),
                 acc: Acc::new(2 * OUTPUTS, c.tile_m),
             };
-            let first = line.first() + line.turn_of(i);
-            let each = line.feeds.len() as u32;
+            let first = context.first() + c.schedule.turn_of(i);
+            let each = context.feeds.len() as u32;
             let begun = part.begin(first);
-            let last = steps(line.rounds - 1).fold(begun, |round, begun| {
+            let last = steps(context.rounds - 1).fold(begun, |round, begun| {
                 part.slot(begun, || part.begin(first + (round + 1) * each))
             });
             part.slot(last, || ());
-            end(part.acc.finish(), seat);
+            end(part.acc.finish(), tile);
         });
     });
 }
 
 /// A consumer's part of a tile.
 struct Part<'a, T: Decoded> {
-    line: &'a Line<'a, T>,
+    context: &'a Context<'a, T>,
     consumer: u32,
     feed: &'a Feed<T>,
     lane: &'a Lane,
@@ -93,13 +94,12 @@ impl<T: Decoded> Part<'_, T> {
     /// The weights of a slot, as they are.
     #[track_caller]
     fn codes(&self, number: Reg<u32>) -> Codes {
-        let (line, c) = (self.line, self.line.config);
-        let row = line.row_of(self.consumer);
+        let (context, schedule) = (self.context, self.context.config.schedule);
+        let (row, rows) = (schedule.row_of(self.consumer), schedule.tile_n());
         let slot = self.feed.weights.wait();
-        let [gate, up] =
-            [row, c.tile_n + row].map(|row| slot.0.slice(row..row + OUTPUTS, 0..PANEL));
+        let [gate, up] = [row, rows + row].map(|row| slot.0.slice(row..row + OUTPUTS, 0..PANEL));
         let codes = RegNibbles::beside(&self.lane.seat, &gate, &up);
-        let of_weight = slot_words(c, c.tile_n);
+        let of_weight = schedule.slot_words(rows);
         let blocks: Vec<_> = (0..)
             .zip(codes)
             .map(|(block, codes)| {
@@ -107,14 +107,14 @@ impl<T: Decoded> Part<'_, T> {
                     let first = weight * of_weight + block * TILE_WORDS;
                     let all = slot.1.slice(0..1, first..(weight + 1) * of_weight);
                     let [four] = all.load_as::<u32, 1>(0u32, self.place);
-                    line.inside(four, number * BLOCKS + block)
+                    context.inside(four, number * BLOCKS + block)
                 });
                 (codes, scales)
             })
             .collect();
         slot.release();
         blocks
-            .chunks((depth(c) / BLOCK) as usize)
+            .chunks((schedule.depth() / BLOCK) as usize)
             .map(<[_]>::to_vec)
             .collect()
     }
@@ -143,9 +143,14 @@ impl Lane {
 
     /// Where the scale of its row of a tile is, of those of 64 of K.
     #[track_caller]
-    fn place_in<T: Decoded>(&self, line: &Line<'_, T>, consumer: u32, tile: TileCoord) -> Reg<u32> {
-        let output = line.output(consumer, tile) + self.row;
-        line.place_of_scale(output, tile.n * line.config.tile_n)
+    fn place_in<T: Decoded>(
+        &self,
+        context: &Context<'_, T>,
+        consumer: u32,
+        tile: TileCoord,
+    ) -> Reg<u32> {
+        let output = context.output(consumer, tile) + self.row;
+        context.place_of_scale(output, tile.n * context.config.schedule.tile_n())
     }
 
     /// Weights of a step as an operand.
