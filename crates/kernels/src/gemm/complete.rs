@@ -272,7 +272,7 @@ impl Config {
 
     /// Rejects what does not fit into shared memory.
     fn check_room(&self, target: &Target) -> Result<(), FamilyError> {
-        let (needed, have) = (self.shared_bytes, target.shared_bytes);
+        let (needed, have) = (self.shared_bytes + sizes::FREE, target.shared_bytes);
         if needed <= have {
             return Ok(());
         }
@@ -294,7 +294,8 @@ impl Config {
             return 1;
         }
         // The driver keeps 1024 bytes for each CTA.
-        let by_memory = (target.shared_bytes + 1024) / (self.shared_bytes + 1024);
+        let bytes = self.shared_bytes + sizes::FREE;
+        let by_memory = (target.shared_bytes + 1024) / (bytes + 1024);
         // Without moving registers each thread has as many as its accumulators, and some.
         let registers = (self.accumulators(class) + 72).next_multiple_of(8);
         let by_registers = target.registers / (self.schedule.warpgroups() * 128 * registers);

@@ -1,6 +1,6 @@
 //! What a config takes of shared memory, as the builder allocates it.
 
-use super::config::{Config, Staging};
+use super::config::{Cluster, Config, Operands, Schedule, Staging, Tiles};
 use super::problem::{Class, EpilogueOps};
 use super::schedule;
 use std::collections::HashMap;
@@ -11,6 +11,11 @@ use warpline_ir::build::Resources;
 
 /// Kernels whose sizes are kept; beyond, all are forgotten.
 const KEPT: usize = 1 << 16;
+
+/// Bytes of shared memory that every config leaves free. The heuristic was fitted to kernels that
+/// do: without it some would have one stage more, and be other programs than those that were
+/// measured.
+pub(super) const FREE: u32 = 1024;
 
 /// All that the size of a kernel depends on.
 #[derive(PartialEq, Eq, Hash)]
@@ -62,22 +67,40 @@ fn staging(class: &Class, c: &Config) -> Vec<Staging> {
     wide.filter(divides).chain([some(16, 1)]).collect()
 }
 
-/// The config with the widest staging tiles that leave room for its ring; of the narrowest where
+/// Does a kernel of so many bytes fit?
+fn fits(bytes: u32, target: &Target) -> bool {
+    bytes + FREE <= target.shared_bytes
+}
+
+/// The config with the widest staging tiles that leave room for its ring; with the narrowest where
 /// none do.
 fn with_staging(class: &Class, c: &Config, target: &Target) -> Result<Config, FamilyError> {
-    let mut widest = *c;
+    // Split-K gives up a stage for the sums that a CTA is handed, not the width of its stores.
+    let schedule = match c.schedule {
+        Schedule::SplitK {
+            consumers,
+            swap_ab,
+            raster,
+        } => Schedule::Cooperative {
+            consumers,
+            operands: match swap_ab {
+                true => Operands::Swapped,
+                false => Operands::Ab(Cluster::One),
+            },
+            tiles: Tiles::Static(raster),
+        },
+        same => same,
+    };
+    let mut config = *c;
     for staging in staging(class, c) {
-        let config = Config { staging, ..*c };
-        let shared_bytes = shared_bytes(class, &config, target)?;
-        widest = Config {
-            shared_bytes,
-            ..config
-        };
-        if shared_bytes <= target.shared_bytes {
+        config.staging = staging;
+        let judged = Config { schedule, ..config };
+        if fits(shared_bytes(class, &judged, target)?, target) {
             break;
         }
     }
-    Ok(widest)
+    config.shared_bytes = shared_bytes(class, &config, target)?;
+    Ok(config)
 }
 
 /// The config with its stages, or with the most that leave room for wide staging tiles where it
@@ -106,11 +129,10 @@ pub(super) fn settled(
         shared_bytes(class, &config, target)
     };
     let (two, three) = (bytes(2)?, bytes(3)?);
-    let more = target.shared_bytes.saturating_sub(two) / (three - two).max(1);
+    let more = target.shared_bytes.saturating_sub(FREE + two) / (three - two).max(1);
     for stages in (3..=most.min(2 + more)).rev() {
         let config = with_staging(class, &with(stages), target)?;
-        let fits = config.shared_bytes <= target.shared_bytes;
-        if fits && (c.swap_ab() || !narrow(&config)) {
+        if fits(config.shared_bytes, target) && (c.swap_ab() || !narrow(&config)) {
             return Ok(config);
         }
     }

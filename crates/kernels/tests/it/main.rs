@@ -2,6 +2,7 @@
 
 mod bounds;
 mod families;
+mod gemm;
 mod nvfp4;
 mod ops;
 mod redirects;

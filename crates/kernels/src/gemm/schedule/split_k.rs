@@ -17,8 +17,7 @@ pub(super) fn roles<A: Element, B: Element, T: Out>(k: Builder, gemm: &GemmConte
     };
     let consumers = || {
         for (i, name) in (0..c.consumers()).zip(CONSUMERS) {
-            let handed = handed(k, name, gemm.area(i).sides());
-            let outbox = e.outbox(k, name);
+            let (handed, outbox) = (handed(k, name, gemm.area(i).sides()), e.outbox(k, name));
             let (role, area) = consumer(k, gemm, i);
             role.body(|| {
                 let run = e.begin(i);

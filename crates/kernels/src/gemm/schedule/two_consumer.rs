@@ -2,8 +2,7 @@
 //! values to the second, which multiplies by up.
 
 use super::prelude::*;
-use crate::gemm::config::HANDED;
-use crate::gemm::epilogue::scale;
+use crate::gemm::{config::HANDED, epilogue::scale};
 
 /// Declares the roles.
 pub(super) fn roles<A: Element, B: Element, T: Out>(k: Builder, gemm: &GemmContext<T>) {
