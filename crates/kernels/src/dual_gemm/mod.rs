@@ -23,7 +23,7 @@ use crate::nvfp4::ScaleLayout;
 use warpline_family::Op;
 use warpline_family::bucket::Bucket;
 use warpline_family::error::FamilyError;
-use warpline_family::family::{Case, Cost, Family, Period, Place};
+use warpline_family::family::{Case, Cost, Family, Place};
 use warpline_family::plan::Plan;
 use warpline_family::tensor::{HostTensor, TensorSpec};
 use warpline_ir::Target;
@@ -137,9 +137,16 @@ impl Family for DualGemm {
         }
     }
 
-    fn inputs(p: &Problem, seed: u64) -> Vec<HostTensor> {
+    fn inputs(p: &Problem) -> Vec<TensorSpec> {
         match p.product() {
-            Some(product) => Gemm::inputs(&product, seed),
+            Some(product) => Gemm::inputs(&product),
+            None => nvfp4::specs(p),
+        }
+    }
+
+    fn draw(p: &Problem, seed: u64) -> Vec<HostTensor> {
+        match p.product() {
+            Some(product) => Gemm::draw(&product, seed),
             None => nvfp4::inputs(p, seed),
         }
     }
@@ -201,9 +208,7 @@ impl Family for DualGemm {
         }
     }
 
-    fn period(p: &Problem) -> Option<Period<Problem>> {
-        let Period { problem, inputs } = Gemm::period(&p.product()?)?;
-        let problem = p.of(problem);
-        Some(Period { problem, inputs })
+    fn period(p: &Problem) -> Option<Problem> {
+        Some(p.of(Gemm::period(&p.product()?)?))
     }
 }

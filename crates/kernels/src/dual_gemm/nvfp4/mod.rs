@@ -146,7 +146,7 @@ pub(super) fn check(p: &Problem) -> Result<(), FamilyError> {
 
 /// What goes in, in the order of a plan's inputs: codes, scales, and numbers
 /// that multiply a whole tensor.
-fn specs(p: &Problem) -> Vec<TensorSpec> {
+pub(super) fn specs(p: &Problem) -> Vec<TensorSpec> {
     let (m, n, k) = (p.m as usize, p.n as usize, p.k as usize);
     let codes = |name, rows| TensorSpec {
         name,
