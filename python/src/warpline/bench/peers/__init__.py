@@ -1,21 +1,24 @@
-"""What each op is compared with. This is the only file that knows ops by name.
+"""What each op is compared with: one file for each op, found by its name.
 
-An op needs one entry in :data:`OPS`: its float64 reference, the arguments that
-may be cut into chunks for it, and its peers. The functions themselves live in
-modules that are imported when they are needed, as torch and Triton are.
+``peers/softmax.py`` is the file of ``softmax``; it has one constant, ``OP``, with the float64
+reference, the arguments that may be cut into chunks for it, and the peers. It is imported when
+the op is measured, so it may import torch. An op without a file is measured alone, and the report
+says so. Files whose names begin with ``_`` hold what several ops share.
 """
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Callable, Mapping
+import pkgutil
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import inputs
-from .inputs import Args, Draw
-from .suites import Problem
+from .. import inputs
+from ..inputs import Args, Draw
+from ..record import Elsewhere
+from ..suites import Problem
 
 #: Does the work once, on inputs that it holds; waits for nothing.
 Call = Callable[[], Any]
@@ -66,6 +69,20 @@ class Bare:
 
 
 @dataclass(frozen=True)
+class Figure:
+    """A time of something that does not run here, for the problems that have these fields."""
+
+    fields: dict[str, Any]
+    name: str
+    micros: float
+    note: str = ""
+
+    def fits(self, problem: Problem) -> bool:
+        """Is it of that problem?"""
+        return all(problem.problem.get(name) == value for name, value in self.fields.items())
+
+
+@dataclass(frozen=True)
 class Op:
     """What an op is compared with."""
 
@@ -82,42 +99,35 @@ class Op:
     small: Callable[[Problem], Problem] = inputs.small
     #: What is right, by element type, where torch's own function is no yardstick.
     tolerance: Mapping[str, Tolerance] = field(default_factory=dict)
+    #: Times of others for problems of this op, which are not measured here.
+    figures: tuple[Figure, ...] = ()
+
+    def elsewhere(self, problem: Problem) -> list[Elsewhere]:
+        """The figures of a problem."""
+        fitting = (figure for figure in self.figures if figure.fits(problem))
+        return [Elsewhere(one.name, one.micros * 1e-6, one.note) for one in fitting]
 
 
-def found(module: str, name: str) -> Callable[..., Any]:
-    """A function of a module of this package, which is imported now."""
-    return getattr(importlib.import_module(f".{module}", __package__), name)
-
-
-def later(module: str, name: str) -> Callable[..., Any]:
-    """A function of a module of this package, which is imported when it is called."""
-    return lambda *args, **kwargs: found(module, name)(*args, **kwargs)
-
-
-def eager(module: str, name: str) -> Peer:
+def eager(function: Callable[..., Any]) -> Peer:
     """torch's own function."""
-
-    def build(args: Args) -> Built:
-        function = found(module, name)
-        return Built(lambda: function(**args))
-
-    return Peer("torch", EAGER, build)
+    return Peer("torch", EAGER, lambda args: Built(lambda: function(**args)))
 
 
-def compiled(module: str, name: str) -> Peer:
+def compiled(function: Callable[..., Any]) -> Peer:
     """The same through ``torch.compile``, for this shape alone."""
 
     def build(args: Args) -> Built:
         import torch
 
-        function = torch.compile(found(module, name), fullgraph=True, dynamic=False)
-        return Built(lambda: function(**args))
+        made = torch.compile(function, fullgraph=True, dynamic=False)
+        return Built(lambda: made(**args))
 
     return Peer("torch.compile", COMPILED, build)
 
 
 def triton(module: str, name: str, why_not: WhyNot = lambda problem: None) -> Peer:
-    """A Triton kernel, by a function that takes the arguments and builds it."""
+    """A Triton kernel, by a function of a module of this package that takes the arguments and
+    builds it. The module is imported when it is built, as Triton may be missing."""
 
     def missing(problem: Problem) -> str | None:
         if importlib.util.find_spec("triton") is None:
@@ -125,157 +135,35 @@ def triton(module: str, name: str, why_not: WhyNot = lambda problem: None) -> Pe
         return why_not(problem)
 
     def build(args: Args) -> Built:
-        built: Built = found(module, name)(**args)
+        function = getattr(importlib.import_module(f".{module}", __name__), name)
+        built: Built = function(**args)
         return built
 
     return Peer("Triton", TRITON, build, missing)
 
 
-def longer_rows_than(most: int) -> WhyNot:
-    """Rows of the first tensor must not be longer than this."""
+class Files(Mapping[str, Op]):
+    """Every op that has a file here; the file is imported when the op is asked for."""
 
-    def why_not(problem: Problem) -> str | None:
-        shape = next(arg.tensor.shape for arg in problem.args if arg.tensor)
-        if shape[-1] <= most:
-            return None
-        return f"one program holds a row of at most {most} elements"
+    def __init__(self) -> None:
+        found = (module.name for module in pkgutil.iter_modules(__path__))
+        self._names = tuple(sorted(name for name in found if not name.startswith("_")))
 
-    return why_not
+    def __getitem__(self, name: str) -> Op:
+        if name not in self._names:
+            raise KeyError(name)
+        op: Op = importlib.import_module(f".{name}", __name__).OP
+        return op
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
 
-def row_op(name: str) -> Op:
-    """An op on the rows of ``x``."""
-    return Op(
-        reference=later("torch_rows", f"{name}_reference"),
-        split=("x",),
-        peers=(
-            eager("torch_rows", name),
-            compiled("torch_rows", name),
-            triton("triton_rows", name, longer_rows_than(32768)),
-        ),
-    )
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
 
-
-def our_product(args: Args) -> Built:
-    """The product of a layer alone, by our own kernel."""
-    function = importlib.import_module("warpline").matmul
-    a, b = args["x"], args["weight"].mT
-    scales = args.get("scale_x"), args.get("scale_weight"), args.get("out_dtype")
-    return Built(lambda: function(a, b, *scales))
-
-
-def concatenated(args: Args) -> tuple[Any, Any]:
-    """x and both weights of a gated layer as one tensor."""
-    import torch
-
-    return args["x"], torch.cat([args["w_gate"], args["w_up"]])
-
-
-def one_product(args: Args) -> Built:
-    """Both products of a gated layer as one of torch's, and nothing else."""
-    function = found("torch_products", "matmul")
-    x, weights = concatenated(args)
-    scales = args["scale_x"], args["scale_gate"]
-    return Built(lambda: function(x, weights.mT, *scales))
-
-
-def compiled_at_once(args: Args) -> Built:
-    """A gated layer through ``torch.compile``, with one product for both weights."""
-    import torch
-
-    function = torch.compile(
-        found("torch_products", "swiglu_at_once"), fullgraph=True, dynamic=False
-    )
-    x, weights = concatenated(args)
-    scales = args["scale_x"], args["scale_gate"]
-    return Built(lambda: function(x, weights, *scales), "one product with both weights")
-
-
-#: Tensors that hold a scale.
-SCALES = (
-    "scale_a",
-    "scale_b",
-    "scale_x",
-    "scale_weight",
-    "scale_gate",
-    "scale_up",
-)
-
-
-def product(
-    name: str, split: tuple[str, ...], bare: Bare | None = None, more: tuple[Peer, ...] = ()
-) -> Op:
-    """An op that multiplies matrices: torch's own is cuBLAS's."""
-    return Op(
-        reference=later("torch_products", f"{name}_reference"),
-        split=split,
-        peers=(
-            eager("torch_products", name),
-            compiled("torch_products", name),
-            *more,
-        ),
-        draw={scale: later("torch_products", "one") for scale in SCALES},
-        bare=bare,
-    )
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 #: Every op that has peers.
-OPS: dict[str, Op] = {
-    "add": Op(
-        reference=later("torch_rows", "add_reference"),
-        split=("a", "b"),
-        peers=(
-            eager("torch_rows", "add"),
-            compiled("torch_rows", "add"),
-            triton("triton_rows", "add"),
-        ),
-    ),
-    "softmax": row_op("softmax"),
-    "layer_norm": row_op("layer_norm"),
-    "rms_norm": row_op("rms_norm"),
-    "matmul": product("matmul", ("a",)),
-    "linear": product("linear", ("x", "residual"), Bare("warpline", our_product)),
-    "swiglu": product(
-        "swiglu",
-        ("x",),
-        Bare("torch", one_product),
-        (Peer("torch.compile, one mm", COMPILED, compiled_at_once),),
-    ),
-    "nvfp4_dual_gemm": Op(
-        reference=later("torch_nvfp4", "reference"),
-        split=(),
-        peers=(
-            Peer("torch", EAGER, later("torch_nvfp4", "eager")),
-            Peer("torch.compile", COMPILED, later("torch_nvfp4", "compiled")),
-            Peer("torch.compile, one mm", COMPILED, later("torch_nvfp4", "compiled_at_once")),
-        ),
-        draw={
-            **dict.fromkeys(("x", "w_gate", "w_up"), later("torch_nvfp4", "codes")),
-            **dict.fromkeys(
-                ("x_scales", "gate_scales", "up_scales"), later("torch_nvfp4", "scales")
-            ),
-        },
-        bare=Bare("torch", later("torch_nvfp4", "one_product")),
-        small=later("torch_nvfp4", "small"),
-    ),
-    "ms_deform_attn": Op(
-        reference=later("torch_msda", "reference"),
-        split=("value", "sampling_locations", "attention_weights"),
-        # Both work out where points are in 16 bits.
-        peers=(
-            Peer("torch", EAGER, later("torch_msda", "eager"), slack=100),
-            Peer("torch.compile", COMPILED, later("torch_msda", "compiled"), slack=100),
-        ),
-        draw={
-            "value": later("torch_msda", "value"),
-            "sampling_locations": later("torch_msda", "locations"),
-            "attention_weights": later("torch_msda", "weights"),
-        },
-        small=later("torch_msda", "small"),
-        tolerance={
-            "f16": Tolerance(2e-3, 2.0**-10),
-            "bf16": Tolerance(4e-3, 2.0**-7),
-            "f32": Tolerance(2e-5, 2.0**-18),
-        },
-    ),
-}
+OPS: Mapping[str, Op] = Files()
