@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use warpline::bench::suite;
 use warpline_cli::call;
 use warpline_family::op::TensorView;
-use warpline_family::{AnyFamily, DType, Place, Request, docs, shipped};
+use warpline_family::{AnyFamily, Place, Request, docs, shipped};
+use warpline_ir::DType;
 use warpline_testkit::assemble::assembled;
 use warpline_testkit::kernel::TARGET;
 
