@@ -252,7 +252,7 @@ class TestSuites:
 
 
 @pytest.fixture
-def no_op_imports_torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def stand_in_for_torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Peers with something in torch's place, so that what they declare is read without it."""
     for name in ("torch", "torch.nn", "torch.nn.functional"):
         monkeypatch.setitem(sys.modules, name, mock.MagicMock())
@@ -285,7 +285,7 @@ class TestPeers:
         sys.modules.pop("warpline.bench.peers.double")
 
     def test_every_op_has_a_yardstick_and_draws_its_own_tensors(
-        self, no_op_imports_torch: None
+        self, stand_in_for_torch: None
     ) -> None:
         declared = {op.name: op for op in OPS}
         for name, op in peers.OPS.items():
@@ -302,7 +302,7 @@ class TestPeers:
         assert why_not(problems[-2]) == "one program holds a row of at most 32768 elements"
 
     def test_figures_of_others_are_of_problems_that_are_measured(
-        self, no_op_imports_torch: None
+        self, stand_in_for_torch: None
     ) -> None:
         problems = suites.parse(_warpline.suites())
         for name, op in peers.OPS.items():

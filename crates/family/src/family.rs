@@ -86,7 +86,7 @@ pub trait Family: Send + Sync + 'static {
     ) -> Result<Self::Config, FamilyError> {
         Self::config(problem, choice, target)
     }
-    /// Choices that may win, best guess first; by default none is fixed.
+    /// Choices that may win, best guess first; by default one, which fixes nothing.
     fn choices(_: &Self::Problem) -> Vec<Self::Choice> {
         vec![Self::Choice::default()]
     }
