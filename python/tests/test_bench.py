@@ -8,14 +8,18 @@ import math
 import sys
 import types
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
 from warpline import _warpline
 from warpline.bench import Refusal, cli, inputs, machine, peers, plot, record, report, suites
-from warpline.bench import elsewhere, protocol, verify
+from warpline._declared import OPS
+from warpline.bench import protocol, verify
+from warpline.bench.peers._rows import longer_rows_than
 from warpline.bench import statistics as stats
 from warpline.bench.record import AGAIN, BARE, COPY, FAILED, OURS, SKIPPED, WRONG, Contender, Measured
 from warpline.bench.statistics import Quartiles
@@ -247,46 +251,64 @@ class TestSuites:
         assert little.args[1] == problem.args[1]
 
 
+@pytest.fixture
+def stand_in_for_torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Peers with something in torch's place, so that what they declare is read without it."""
+    for name in ("torch", "torch.nn", "torch.nn.functional"):
+        monkeypatch.setitem(sys.modules, name, mock.MagicMock())
+    yield
+    for name in peers.OPS:
+        sys.modules.pop(f"warpline.bench.peers.{name}", None)
+    sys.modules.pop("warpline.bench.peers._products", None)
+
+
 class TestPeers:
-    def test_every_op_has_a_yardstick_and_a_reference(self) -> None:
-        assert set(peers.OPS) >= {"add", "softmax", "layer_norm", "rms_norm"}
-        for op in peers.OPS.values():
-            assert op.peers[0].kind == peers.EAGER
-            assert callable(op.reference)
+    def test_a_file_is_named_after_an_op(self) -> None:
+        assert set(peers.OPS) <= {op.name for op in OPS}
+        folder = Path(peers.__file__).parent
+        files = {path.stem for path in folder.glob("*.py") if not path.stem.startswith("_")}
+        assert set(peers.OPS) == files
+
+    def test_an_op_without_a_file_is_alone(self) -> None:
+        assert "unheard_of" not in peers.OPS
+        assert peers.OPS.get("unheard_of") is None
+
+    def test_a_file_is_all_that_an_op_needs(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        text = "from . import Op\nOP = Op(reference=lambda x: 2 * x, split=('x',), peers=())\n"
+        (tmp_path / "double.py").write_text(text)
+        monkeypatch.setattr(peers, "__path__", [*peers.__path__, str(tmp_path)])
+        found = peers.Files()
+        assert "double" in found and len(found) == len(peers.OPS) + 1
+        assert found["double"].reference(21) == 42
+        sys.modules.pop("warpline.bench.peers.double")
+
+    def test_every_op_has_a_yardstick_and_draws_its_own_tensors(
+        self, stand_in_for_torch: None
+    ) -> None:
+        declared = {op.name: op for op in OPS}
+        for name, op in peers.OPS.items():
+            assert op.peers[0].kind == peers.EAGER, name
+            assert callable(op.reference), name
+            tensors = {param.name for param in declared[name].params if param.kind == "tensor"}
+            assert set(op.split) <= tensors, name
+            assert all(peer.slack == 1 for peer in op.peers) or op.tolerance, name
 
     def test_triton_rows_have_a_longest(self) -> None:
         problems = suites.parse(json.dumps(declared()))
-        why_not = peers.longer_rows_than(32768)
+        why_not = longer_rows_than(32768)
         assert why_not(problems[0]) is None
         assert why_not(problems[-2]) == "one program holds a row of at most 32768 elements"
 
-
-    def test_deformable_attention_is_measured_where_others_were(self) -> None:
-        declared = [one for one in suites.parse(_warpline.suites()) if one.suite == "msda"]
-        assert {one.op for one in declared} == {"ms_deform_attn"} and len(declared) == 8
-        names = [arg.name for arg in declared[0].args if arg.tensor]
-        assert set(peers.OPS["ms_deform_attn"].draw) == set(names)
-        seen = [[figure.name for figure in elsewhere.of(one)] for one in declared]
-        counts = [
-            (one.problem["layout"], one.problem["num_query"], len(found))
-            for one, found in zip(declared, seen)
-        ]
-        assert counts == [
-            *[("halo", 20522, 3)] * 2,
-            *[("standard", 20522, 2)] * 2,
-            ("standard", 22223, 2),
-            ("standard", 22223, 0),
-            ("standard", 300, 0),
-            ("standard", 900, 0),
-        ]
-        used = {figure for found in seen for figure in found}
-        assert used == {figure.name for figure in elsewhere.FIGURES}
-
-    def test_a_peer_may_be_less_exact_and_ours_may_not(self) -> None:
-        op = peers.OPS["ms_deform_attn"]
-        assert all(peer.slack > 1 for peer in op.peers) and op.tolerance["f16"].least == 2e-3
-        strict = [one for name, one in peers.OPS.items() if name != "ms_deform_attn"]
-        assert all(peer.slack == 1 for one in strict for peer in one.peers)
+    def test_figures_of_others_are_of_problems_that_are_measured(
+        self, stand_in_for_torch: None
+    ) -> None:
+        problems = suites.parse(_warpline.suites())
+        for name, op in peers.OPS.items():
+            found = [op.elsewhere(one) for one in problems if one.op == name]
+            used = {figure.name for figures in found for figure in figures}
+            assert used == {figure.name for figure in op.figures}, name
 
 
 class TestVerify:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 import os
 from pathlib import Path
 
@@ -11,33 +12,18 @@ import pytest
 
 import warpline
 from warpline import _warpline
-from warpline._declared import OPS, Op, Param
+from warpline._declared import OPS
 
-FOLDER = Path(warpline.__file__).parent
+FOLDER = Path(__file__).resolve().parents[1] / "src" / "warpline"
 RENEW = "WARPLINE_WRITE=1 pytest python/tests/test_stubs.py"
-WIDTH = 110
 
 HEAD = f"""\
 # Made from the ops that Rust declares. To renew it: {RENEW}
 from typing import Any, TypeVar
 
-from ._drop_in import MultiScaleDeformableAttnFunction as MultiScaleDeformableAttnFunction
-from ._errors import DeviceError as DeviceError
-from ._errors import Error as Error
-from ._errors import InputError as InputError
-from ._errors import RefusedError as RefusedError
-from ._modules import MultiScaleDeformableAttention as MultiScaleDeformableAttention
-from ._nvfp4 import Nvfp4 as Nvfp4
-from ._nvfp4 import nvfp4_arrange_scales as nvfp4_arrange_scales
-from ._nvfp4 import nvfp4_dequantize as nvfp4_dequantize
-from ._nvfp4 import nvfp4_quantize as nvfp4_quantize
-from ._tools import check as check
-from ._tools import devices as devices
-from ._tools import emit as emit
-from ._tools import families as families
-from ._weights import pack_weights as pack_weights
-from ._weights import unpack_weights as unpack_weights
+"""
 
+MIDDLE = """
 __version__: str
 
 # An array of any library; what comes out is of the same one.
@@ -45,43 +31,21 @@ _A = TypeVar("_A")
 
 """
 
-KINDS = {
-    "tensor": "_A",
-    "number": "float",
-    "integer": "int",
-    "integers": "Any",
-    "pairs": "Any",
-    "text": "str",
-    "type": "Any",
-    "flag": "bool",
-}
 
-
-def parameter(param: Param) -> str:
-    kind = KINDS[param.kind]
-    if param.required:
-        return f"{param.name}: {kind}"
-    if param.default is None and kind != "Any":
-        kind += " | None"
-    return f"{param.name}: {kind} = {param.default!r}"
-
-
-def function(op: Op) -> str:
-    """An op's function, on one line where it fits."""
-    made = "_A" if len(op.outputs) == 1 else f"tuple[{', '.join('_A' for _ in op.outputs)}]"
-    options = [f"out: {made} | None = None", "simulate: bool = False", "stream: int | None = None"]
-    options += ["tune: bool = False", "deterministic: bool | None = None"]
-    params = [*map(parameter, op.params), "*", *options]
-    line = f"def {op.name}({', '.join(params)}) -> {made}: ..."
-    if len(line) <= WIDTH:
-        return line
-    return f"def {op.name}(\n" + "".join(f"    {p},\n" for p in params) + f") -> {made}: ..."
+def imports() -> str:
+    """What Python itself defines, each name from its own module."""
+    own = set(warpline.__all__) - {op.name for op in OPS}
+    modules = {name: getattr(warpline, name).__module__.rpartition(".")[2] for name in own}
+    modules |= dict.fromkeys(warpline._MODULES, "_modules")
+    lines = [f"from .{module} import {name} as {name}\n" for name, module in modules.items()]
+    return "".join(sorted(lines))
 
 
 def expected() -> str:
     """The stub of the package."""
-    everything = "".join(f'    "{name}",\n' for name in sorted(warpline.__all__))
-    return HEAD + f"__all__ = [\n{everything}]\n\n" + "\n".join(map(function, OPS)) + "\n"
+    names = "".join(f'    "{name}",\n' for name in sorted(warpline.__all__))
+    stubs = [op["stub"] for op in json.loads(_warpline.ops())]
+    return HEAD + imports() + MIDDLE + f"__all__ = [\n{names}]\n\n" + "".join(stubs)
 
 
 def test_the_stub_of_the_package_follows_from_the_declared_ops() -> None:

@@ -11,13 +11,9 @@
 
 use half::bf16;
 use std::process::ExitCode;
-use warpline_family::numbers::{Random, half_ulp};
-use warpline_family::{
-    Buffer, Case, Cost, Family, FamilyError, HostTensor, Place, Plan, Step, TensorArg, TensorSpec,
-};
-use warpline_family::{config, fields};
+use warpline_family::prelude::*;
+use warpline_ir::TensorMapDecl;
 use warpline_ir::build::*;
-use warpline_ir::{BuildErrors, DType, Kernel, Target, TensorMapDecl};
 
 fn main() -> ExitCode {
     warpline_cli::main(&[&Gemm])
@@ -29,7 +25,7 @@ fields! {
     /// The problem.
     struct Problem {
         /// Rows of A and C
-        m: u32,
+        m: u32 where at_least(1),
         /// Rows of B, columns of C
         n: u32,
         /// Columns of A and B
@@ -43,7 +39,7 @@ config! {
         /// Columns of a tile, 64 or 128
         bn: u32,
         /// Stages of the ring
-        stages: u32,
+        stages: u32 where at_least(1),
         /// CTAs of the grid
         ctas: u32,
     }
@@ -60,46 +56,44 @@ fn map(rows: u32) -> TensorMapDecl {
 }
 
 /// The kernel.
-fn gemm(c: &Config, target: &Target) -> Result<Kernel, BuildErrors> {
-    Kernel::build("gemm", target, |k| {
-        let (m, n, kk) = (
-            k.param::<u32>("m"),
-            k.param::<u32>("n"),
-            k.param::<u32>("k"),
-        );
-        let (a, b) = (k.tensor_map("a", map(BM)), k.tensor_map("b", map(c.bn)));
-        let out = k.tensor_map("c", map(BM));
-        let ab = k.ring("ab", c.stages, |s| {
-            (s.tile::<bf16>(BM, BK), s.tile::<bf16>(c.bn, BK))
-        });
-        let outbox = k.outbox::<bf16>("c", 1, BM, c.bn);
-        let tiles = Order::Grouped(8).tiles(m.div_ceil(BM), n.div_ceil(c.bn));
+fn gemm(k: Builder, c: &Config) {
+    let (m, n, kk) = (
+        k.param::<u32>("m"),
+        k.param::<u32>("n"),
+        k.param::<u32>("k"),
+    );
+    let (a, b) = (k.tensor_map("a", map(BM)), k.tensor_map("b", map(c.bn)));
+    let out = k.tensor_map("c", map(BM));
+    let ab = k.ring("ab", c.stages, |s| {
+        (s.tile::<bf16>(BM, BK), s.tile::<bf16>(c.bn, BK))
+    });
+    let outbox = k.outbox::<bf16>("c", 1, BM, c.bn);
+    let tiles = Order::Grouped(8).tiles(m.div_ceil(BM), n.div_ceil(c.bn));
 
-        k.role("math").warpgroups(1).registers(240).body(|| {
+    k.role("math").warpgroups(1).registers(240).body(|| {
+        tiles.each(|tile| {
+            let acc = Acc::new(BM, c.bn);
+            steps(kk.div_ceil(BK)).each(|_| {
+                let slot = ab.wait();
+                acc.mma(&slot.0, &slot.1);
+                slot.release_after(&acc);
+            });
+            outbox.send(&acc.finish(), out, [tile.n * c.bn, tile.m * BM]);
+        });
+    });
+
+    k.role("load").warpgroups(1).registers(40).body(|| {
+        elect(|| {
             tiles.each(|tile| {
-                let acc = Acc::new(BM, c.bn);
-                steps(kk.div_ceil(BK)).each(|_| {
-                    let slot = ab.wait();
-                    acc.mma(&slot.0, &slot.1);
-                    slot.release_after(&acc);
-                });
-                outbox.send(&acc.finish(), out, [tile.n * c.bn, tile.m * BM]);
-            });
-        });
-
-        k.role("load").warpgroups(1).registers(40).body(|| {
-            elect(|| {
-                tiles.each(|tile| {
-                    steps(kk.div_ceil(BK)).each(|ks| {
-                        let slot = ab.acquire();
-                        slot.load(a, slot.0, [ks * BK, tile.m * BM]);
-                        slot.load(b, slot.1, [ks * BK, tile.n * c.bn]);
-                        slot.commit();
-                    });
+                steps(kk.div_ceil(BK)).each(|ks| {
+                    let slot = ab.acquire();
+                    slot.load(a, slot.0, [ks * BK, tile.m * BM]);
+                    slot.load(b, slot.1, [ks * BK, tile.n * c.bn]);
+                    slot.commit();
                 });
             });
         });
-    })
+    });
 }
 
 impl Family for Gemm {
@@ -126,19 +120,10 @@ impl Family for Gemm {
     }
 
     fn check(p: &Problem) -> Result<(), FamilyError> {
-        let bad = |text: String| Err(FamilyError::Problem(text));
-        if p.m == 0 || p.n == 0 || p.k == 0 {
-            return bad(format!(
-                "M, N and K are at least 1, not {} x {} x {}",
-                p.m, p.n, p.k
-            ));
-        }
-        for (name, x) in [("N", p.n), ("K", p.k)] {
-            if !x.is_multiple_of(8) {
-                return bad(format!(
-                    "rows are a multiple of 16 bytes, so {name} is a multiple of 8, not {x}"
-                ));
-            }
+        for (flag, x) in [("--n", p.n), ("--k", p.k)] {
+            Rule::at_least(1).check_problem(flag, x.into())?;
+            // Rows are a multiple of 16 bytes.
+            Rule::multiple_of(8).check_problem(flag, x.into())?;
         }
         Ok(())
     }
@@ -150,38 +135,30 @@ impl Family for Gemm {
                 "a tile has 64 or 128 columns, not {bn}"
             )));
         }
-        let bytes =
-            u64::from(stages) * u64::from((BM + bn) * BK * 2) + u64::from(BM * bn * 2) + 1024;
-        if stages == 0 || bytes > u64::from(target.shared_bytes) {
-            return Err(FamilyError::Config(format!(
-                "{stages} stages of {BM} x {bn} need {bytes} bytes of shared memory; {} has {}, and a ring at least 1 stage",
-                target.name, target.shared_bytes
-            )));
-        }
         let tiles = p.m.div_ceil(BM).saturating_mul(p.n.div_ceil(bn));
-        Ok(Config {
+        let config = Config {
             bn,
             stages,
             ctas: choice.ctas.unwrap_or(tiles.min(target.sms)),
-        })
+        };
+        let what = format!("{stages} stages of {BM} x {bn}");
+        resources(&what, target, |k| gemm(k, &config))?;
+        Ok(config)
     }
 
-    fn candidates(p: &Problem, target: &Target) -> Vec<Config> {
-        let all = [(128, 4), (64, 6)];
-        let choices = all.map(|(bn, stages)| Choice {
+    fn choices(_: &Problem) -> Vec<Choice> {
+        let choice = |(bn, stages)| Choice {
             bn: Some(bn),
             stages: Some(stages),
             ctas: None,
-        });
-        choices
-            .iter()
-            .filter_map(|c| Self::config(p, c, target).ok())
-            .collect()
+        };
+        [(128, 4), (64, 6)].map(choice).into()
     }
 
     fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, FamilyError> {
+        let kernel = Kernel::build("gemm", target, |k| gemm(k, c))?;
         let dense = |buffer: Buffer, rows, cols| TensorArg::dense(buffer, &[cols, rows]);
-        let step = Step::new(gemm(c, target)?, [c.ctas, 1, 1])
+        let step = Step::new(kernel, [c.ctas, 1, 1])
             .scalar("m", p.m)
             .scalar("n", p.n)
             .scalar("k", p.k)
@@ -191,35 +168,17 @@ impl Family for Gemm {
         Plan::new(vec![step], 0)
     }
 
-    fn cost(p: &Problem) -> Cost {
-        let [m, n, k] = [p.m, p.n, p.k].map(f64::from);
-        Cost {
-            flops: 2.0 * m * n * k,
-            bytes: 2.0 * (m * k + n * k + m * n),
-        }
+    fn flops(p: &Problem) -> f64 {
+        2.0 * [p.m, p.n, p.k].map(f64::from).iter().product::<f64>()
     }
 
-    fn inputs(p: &Problem, seed: u64) -> Vec<HostTensor> {
-        let mut random = Random::new(seed);
-        let mut draw = |name, rows: u32| {
-            let spec = TensorSpec {
-                name,
-                dtype: DType::Bf16,
-                shape: vec![rows as usize, p.k as usize],
-            };
-            let len = spec.elements();
-            HostTensor::round(spec, (0..len).map(|_| random.normal()))
-        };
-        vec![draw("a", p.m), draw("b", p.n)]
+    fn inputs(p: &Problem) -> Vec<TensorSpec> {
+        let matrix = |name, rows: u32| TensorSpec::new(name, DType::Bf16, &[rows, p.k]);
+        vec![matrix("a", p.m), matrix("b", p.n)]
     }
 
     fn outputs(p: &Problem) -> Vec<TensorSpec> {
-        let shape = vec![p.m as usize, p.n as usize];
-        vec![TensorSpec {
-            name: "c",
-            dtype: DType::Bf16,
-            shape,
-        }]
+        vec![TensorSpec::new("c", DType::Bf16, &[p.m, p.n])]
     }
 
     fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {

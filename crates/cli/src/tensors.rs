@@ -11,7 +11,7 @@ use warpline_family::AnyWork;
 /// The inputs of work, from a source.
 pub(crate) fn read(work: &dyn AnyWork, source: &Source) -> Result<RunData, Failure> {
     estimate::fits_host(work)?;
-    Ok(RunData::new(source.tensors(&data::specs(work))?))
+    Ok(RunData::new(source.tensors(&work.inputs())?))
 }
 
 /// Where the tensors of a run go: to one file, or to a folder with one for each.

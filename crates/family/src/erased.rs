@@ -4,8 +4,8 @@
 
 use crate::bucket::Bucket;
 use crate::error::FamilyError;
-use crate::family::{Case, Cost, Family, Op, Period, Place};
-use crate::field::Fields;
+use crate::family::{Case, Cost, Family, Op, Place};
+use crate::field::{FieldError, Fields};
 use crate::op::{Call, Signature, TensorView, Value as Argument};
 use crate::plan::Plan;
 use crate::redirect::{self, ReadRequest};
@@ -72,13 +72,17 @@ pub trait AnyWork: Send + Sync {
     /// See [`Family::cost`].
     fn cost(&self) -> Cost;
     /// See [`Family::inputs`].
-    fn inputs(&self, seed: u64) -> Vec<HostTensor>;
+    fn inputs(&self) -> Vec<TensorSpec>;
     /// See [`Family::outputs`].
     fn outputs(&self) -> Vec<TensorSpec>;
+    /// See [`Family::draw`].
+    fn draw(&self, seed: u64) -> Vec<HostTensor> {
+        HostTensor::draw_normal(self.inputs(), seed)
+    }
     /// See [`Family::reference`].
     fn reference(&self, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>>;
     /// See [`Family::period`].
-    fn period(&self) -> Option<Period<Box<dyn AnyWork>>> {
+    fn period(&self) -> Option<Box<dyn AnyWork>> {
         None
     }
     /// See [`Family::reduced`].
@@ -142,7 +146,11 @@ impl<F: Family> Work<F> {
         choice: &F::Choice,
         target: &Target,
     ) -> Result<Self, FamilyError> {
+        let rejected = |e: FieldError| FamilyError::Problem(e.to_string());
+        problem.check().map_err(rejected)?;
         F::check(&problem)?;
+        let rejected = |e: FieldError| FamilyError::Config(e.to_string());
+        choice.check().map_err(rejected)?;
         let config = F::config(&problem, choice, target)?;
         Ok(Self {
             problem,
@@ -204,21 +212,20 @@ impl<F: Family> AnyWork for Work<F> {
     fn cost(&self) -> Cost {
         F::cost(&self.problem)
     }
-    fn inputs(&self, seed: u64) -> Vec<HostTensor> {
-        F::inputs(&self.problem, seed)
+    fn inputs(&self) -> Vec<TensorSpec> {
+        F::inputs(&self.problem)
     }
     fn outputs(&self) -> Vec<TensorSpec> {
         F::outputs(&self.problem)
     }
+    fn draw(&self, seed: u64) -> Vec<HostTensor> {
+        F::draw(&self.problem, seed)
+    }
     fn reference(&self, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
         F::reference(&self.problem, inputs)
     }
-    fn period(&self) -> Option<Period<Box<dyn AnyWork>>> {
-        let Period { problem, inputs } = F::period(&self.problem)?;
-        Some(Period {
-            problem: self.with(problem, self.config.clone()),
-            inputs,
-        })
+    fn period(&self) -> Option<Box<dyn AnyWork>> {
+        Some(self.with(F::period(&self.problem)?, self.config.clone()))
     }
     fn reduced(&self) -> Option<Box<dyn AnyWork>> {
         Some(self.with(F::reduced(&self.problem)?, self.config.clone()))

@@ -67,8 +67,10 @@ pub trait Family: Send + Sync + 'static {
     /// Names the families that requests to this one are meant for, by the value of a field:
     /// `to.family::<Other>("dtype", word)`. Tools offer the fields of both under this family.
     fn redirects(_: &mut impl Redirects) {}
-    /// Rejects a problem that the family does not serve.
-    fn check(problem: &Self::Problem) -> Result<(), FamilyError>;
+    /// Rejects a problem that the family does not serve; by default none.
+    fn check(_: &Self::Problem) -> Result<(), FamilyError> {
+        Ok(())
+    }
     /// The config for a problem, with the caller's choices in it.
     fn config(
         problem: &Self::Problem,
@@ -87,20 +89,43 @@ pub trait Family: Send + Sync + 'static {
     ) -> Result<Self::Config, FamilyError> {
         Self::config(problem, choice, target)
     }
-    /// Legal configs, best guess first, at most 48.
-    fn candidates(problem: &Self::Problem, target: &Target) -> Vec<Self::Config>;
+    /// Choices that may win, best guess first; by default one, which fixes nothing.
+    fn choices(_: &Self::Problem) -> Vec<Self::Choice> {
+        vec![Self::Choice::default()]
+    }
+    /// Legal configs, best guess first, at most 48; by default those of the
+    /// [`choices`](Self::choices), each once.
+    fn candidates(problem: &Self::Problem, target: &Target) -> Vec<Self::Config> {
+        let mut all = Vec::new();
+        for choice in Self::choices(problem) {
+            let config = Self::config(problem, &choice, target).ok();
+            all.extend(config.filter(|config| !all.contains(config)));
+        }
+        all
+    }
     /// The kernels that solve the problem.
     fn plan(
         problem: &Self::Problem,
         config: &Self::Config,
         target: &Target,
     ) -> Result<Plan, FamilyError>;
-    /// What it costs at least.
-    fn cost(problem: &Self::Problem) -> Cost;
-    /// Inputs drawn from a seed.
-    fn inputs(problem: &Self::Problem, seed: u64) -> Vec<HostTensor>;
-    /// What comes out.
+    /// The tensors that go in, in the order of [`Buffer::Input`](crate::Buffer::Input).
+    fn inputs(problem: &Self::Problem) -> Vec<TensorSpec>;
+    /// The tensors that come out, in the order of [`Buffer::Output`](crate::Buffer::Output).
     fn outputs(problem: &Self::Problem) -> Vec<TensorSpec>;
+    /// The inputs with values drawn from a seed; by default from N(0, 1).
+    fn draw(problem: &Self::Problem, seed: u64) -> Vec<HostTensor> {
+        HostTensor::draw_normal(Self::inputs(problem), seed)
+    }
+    /// Floating-point operations; by default none are counted.
+    fn flops(_: &Self::Problem) -> f64 {
+        0.0
+    }
+    /// What it costs at least; by default its [`flops`](Self::flops), and every tensor moved once.
+    fn cost(problem: &Self::Problem) -> Cost {
+        let tensors = [Self::inputs(problem), Self::outputs(problem)].concat();
+        Cost::once(Self::flops(problem), &tensors)
+    }
     /// The float64 reference from the rounded inputs: for each output, every value and its error bound.
     fn reference(problem: &Self::Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>>;
     /// The test table: small problems that reach every path.
@@ -109,15 +134,18 @@ pub trait Family: Send + Sync + 'static {
     fn bench() -> Vec<(&'static str, Self::Problem)> {
         Vec::new()
     }
-    /// The small problem that a large one repeats, for inputs that take long
+    /// The small problem of the same class that a large one repeats, for inputs that take long
     /// to draw and outputs that take long to compare; none where there is no such.
-    fn period(_: &Self::Problem) -> Option<Period<Self::Problem>> {
+    ///
+    /// Each tensor of the large problem is the small one's over and over, cut off
+    /// at its end: rows that are computed alone repeat, and weights are the same in both.
+    fn period(_: &Self::Problem) -> Option<Self::Problem> {
         None
     }
     /// A small problem of the same class, which a config of this one solves as
     /// well; none where it is small itself.
     fn reduced(problem: &Self::Problem) -> Option<Self::Problem> {
-        Self::period(problem).map(|period| period.problem)
+        Self::period(problem)
     }
     /// Which of its ops asks for a problem that is measured.
     fn op(_: &Self::Problem) -> usize {
@@ -198,18 +226,6 @@ pub struct Op<F: Family> {
     pub args: fn(&F::Problem) -> Vec<Value>,
 }
 
-/// How a large problem repeats a small one of the same class.
-///
-/// Each tensor of the large problem is the small one's over and over, cut off
-/// at its end: rows that are computed alone repeat, and weights are the same in both.
-#[derive(Clone, Debug)]
-pub struct Period<P> {
-    /// The small problem.
-    pub problem: P,
-    /// The inputs of the large one.
-    pub inputs: Vec<TensorSpec>,
-}
-
 /// A row of a test table.
 #[derive(Clone, Debug)]
 pub struct Case<P, C> {
@@ -217,4 +233,26 @@ pub struct Case<P, C> {
     pub problem: P,
     /// What is fixed of the config.
     pub choice: C,
+}
+
+impl<P, C> Case<P, C> {
+    /// Returns a row with a complete config.
+    pub fn new<F>(problem: P, config: &F) -> Self
+    where
+        C: for<'a> From<&'a F>,
+    {
+        let choice = C::from(config);
+        Self { problem, choice }
+    }
+}
+
+/// The trip counts that reach every state of a ring of `stages` slots: none, one, around one
+/// pass over the slots, and more than two passes.
+///
+/// ```
+/// assert_eq!(warpline_family::trips(3), [0, 1, 2, 3, 4, 7]);
+/// ```
+pub fn trips(stages: u32) -> [u32; 6] {
+    let s = stages;
+    [0, 1, s.saturating_sub(1), s, s + 1, 2 * s + 1]
 }

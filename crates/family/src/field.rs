@@ -24,7 +24,7 @@
 //!     /// A matrix.
 //!     pub struct Problem {
 //!         /// Rows
-//!         pub rows: u32,
+//!         pub rows: u32 where multiple_of(3),
 //!         /// Bytes of a row
 //!         pub pitch: Option<u64> [BYTES] = None,
 //!         /// How rows follow each other
@@ -37,12 +37,14 @@
 //! assert_eq!(problem.layout, Layout::Padded);
 //! assert_eq!(problem.json(), serde_json::json!({ "rows": 3, "layout": "padded" }));
 //! assert_eq!(Problem::fields()[1].flag(), "--pitch");
-//! assert!(problem.set("rows", "-1").is_err());
+//! let error = problem.set("rows", "4").unwrap_err();
+//! assert_eq!(error.to_string(), "--rows is a multiple of 3, not 4");
 //! ```
 
+use crate::error::FamilyError;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::num::{IntErrorKind, ParseIntError};
 
 /// One field, as tools see it.
@@ -60,8 +62,10 @@ pub struct Field {
     /// The flag that a caller must give beside it, if there is one: `--dtype nvfp4`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requires: Option<String>,
+    /// The values that are legal, where not all of the type are.
+    pub rule: Option<Rule>,
     #[serde(skip)]
-    check: fn(&str) -> Result<(), String>,
+    read: fn(&str) -> Result<Value, String>,
 }
 
 impl Field {
@@ -79,7 +83,8 @@ impl Field {
             kind,
             default: None,
             requires: None,
-            check: |text| T::read(text).map(|_| ()),
+            rule: None,
+            read: |text| T::read(text).map(|value| value.json()),
         }
     }
 
@@ -88,7 +93,10 @@ impl Field {
         match &self.kind {
             Kind::Words(words) if words.iter().any(|word| word.is(text)) => Ok(()),
             Kind::Words(_) => Err(one_of(&self.kind)),
-            _ => (self.check)(text),
+            _ => {
+                let value = (self.read)(text)?;
+                self.rule.map_or(Ok(()), |rule| rule.check(&value))
+            }
         }
     }
 
@@ -111,6 +119,75 @@ pub enum Kind {
     Flag,
     /// One of some words.
     Words(Vec<Word>),
+}
+
+/// Which numbers a field takes, declared behind its type: `pub cols: u32 where multiple_of(4)`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rule {
+    /// No number below this one.
+    AtLeast(u64),
+    /// No number above this one.
+    AtMost(u64),
+    /// Multiples of a number that is not 0.
+    MultipleOf(u64),
+}
+
+impl Rule {
+    /// Allows no number below `n`.
+    pub const fn at_least(n: u64) -> Self {
+        Rule::AtLeast(n)
+    }
+
+    /// Allows no number above `n`.
+    pub const fn at_most(n: u64) -> Self {
+        Rule::AtMost(n)
+    }
+
+    /// Allows multiples of `n`.
+    pub const fn multiple_of(n: u64) -> Self {
+        Rule::MultipleOf(n)
+    }
+
+    /// Rejects a number of a problem that is not legal; `what` names the number.
+    ///
+    /// ```
+    /// use warpline_family::field::Rule;
+    /// let error = Rule::at_most(9).check_problem("--rows times --cols", 12).unwrap_err();
+    /// assert_eq!(
+    ///     error.to_string(),
+    ///     "--rows times --cols is a whole number of at most 9, not 12"
+    /// );
+    /// ```
+    pub fn check_problem(self, what: &str, number: u64) -> Result<(), FamilyError> {
+        let rejected = |rule| FamilyError::Problem(format!("{what} is {rule}, not {number}"));
+        self.check(&number.into()).map_err(rejected)
+    }
+
+    /// Rejects a number that is not legal; the error says what a value is. A value that is not
+    /// given is legal.
+    pub fn check(self, value: &Value) -> Result<(), String> {
+        let is_legal = value.as_u64().is_none_or(|x| match self {
+            Rule::AtLeast(n) => x >= n,
+            Rule::AtMost(n) => x <= n,
+            Rule::MultipleOf(n) => x.is_multiple_of(n),
+        });
+        match (is_legal, self) {
+            (true, _) => Ok(()),
+            (_, Rule::MultipleOf(_)) => Err(format!("a {self}")),
+            _ => Err(format!("a whole number of {self}")),
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Rule::AtLeast(n) => write!(f, "at least {n}"),
+            Rule::AtMost(n) => write!(f, "at most {n}"),
+            Rule::MultipleOf(n) => write!(f, "multiple of {n}"),
+        }
+    }
 }
 
 /// A word that a field takes.
@@ -225,6 +302,8 @@ pub trait Fields: Clone + Debug + Send + Sync + 'static {
     fn fields() -> Vec<Field>;
     /// Reads a value into a field, as a person writes it.
     fn set(&mut self, name: &str, text: &str) -> Result<(), FieldError>;
+    /// Rejects a field whose value its [rule](Rule) excludes.
+    fn check(&self) -> Result<(), FieldError>;
     /// The values by name. Fields that have their declared default are left out, and so are
     /// fields that are not given.
     fn json(&self) -> Value;
@@ -282,6 +361,9 @@ impl Fields for NoFields {
     fn set(&mut self, name: &str, _: &str) -> Result<(), FieldError> {
         Err(FieldError::Unknown(name.to_owned()))
     }
+    fn check(&self) -> Result<(), FieldError> {
+        Ok(())
+    }
     fn json(&self) -> Value {
         Value::Object(Map::new())
     }
@@ -320,7 +402,7 @@ macro_rules! __unit {
 /// Declares a struct whose fields are described: see [`field`](crate::field).
 ///
 /// Each field has a doc comment, which is its help; a type; and, if there are such, a unit in
-/// brackets and a default. A field that has its default is left out of JSON. A field that is
+/// brackets, a [rule](crate::field::Rule) and a default. A field that has its default is left out of JSON. A field that is
 /// `#[doc(hidden)]` is written to JSON and read from it, and no tool offers it.
 #[macro_export]
 macro_rules! fields {
@@ -329,7 +411,8 @@ macro_rules! fields {
         $vis:vis struct $name:ident {
             $(
                 $(#[$($meta:tt)*])*
-                $field_vis:vis $field:ident : $ty:ty $([$unit:ident])? $(= $default:expr)?
+                $field_vis:vis $field:ident : $ty:ty $([$unit:ident])?
+                    $(where $rule:ident($number:expr))? $(= $default:expr)?
             ),* $(,)?
         }
     ) => {
@@ -342,7 +425,7 @@ macro_rules! fields {
         impl $crate::field::Fields for $name {
             fn fields() -> Vec<$crate::field::Field> {
                 let all = [$((!$crate::__is_hidden!($([$($meta)*])*)).then(|| {
-                    #[allow(unused_mut, reason = "only a field with a default has one to set")]
+                    #[allow(unused_mut, reason = "only a field with a default or a rule has one to set")]
                     let mut field = $crate::field::Field::of::<$ty>(
                         stringify!($field),
                         $crate::__doc!($([$($meta)*])*),
@@ -353,21 +436,35 @@ macro_rules! fields {
                         let default = $crate::field::FieldValue::json(&default);
                         field.default = Some(default).filter(|value| !value.is_null());
                     )?
+                    $(field.rule = Some($crate::field::Rule::$rule($number));)?
                     field
                 })),*];
                 all.into_iter().flatten().collect()
             }
             fn set(&mut self, name: &str, text: &str) -> Result<(), $crate::field::FieldError> {
                 match name {
-                    $(stringify!($field) => match $crate::field::FieldValue::read(text) {
-                        Ok(value) => {
-                            self.$field = value;
-                            Ok(())
-                        }
-                        Err(expected) => Err($crate::field::FieldError::value(name, text, expected)),
-                    },)*
+                    $(stringify!($field) => {
+                        let rejected = |e| $crate::field::FieldError::value(name, text, e);
+                        let value: $ty = $crate::field::FieldValue::read(text).map_err(rejected)?;
+                        $(
+                            let json = $crate::field::FieldValue::json(&value);
+                            $crate::field::Rule::$rule($number).check(&json).map_err(rejected)?;
+                        )?
+                        self.$field = value;
+                        Ok(())
+                    })*
                     _ => Err($crate::field::FieldError::Unknown(name.to_owned())),
                 }
+            }
+            fn check(&self) -> Result<(), $crate::field::FieldError> {
+                $($(
+                    let value = $crate::field::FieldValue::json(&self.$field);
+                    let legal = $crate::field::Rule::$rule($number).check(&value);
+                    legal.map_err(|e| {
+                        $crate::field::FieldError::value(stringify!($field), &value.to_string(), e)
+                    })?;
+                )?)*
+                Ok(())
             }
             fn json(&self) -> $crate::serde_json::Value {
                 let mut map = $crate::serde_json::Map::new();
@@ -399,6 +496,7 @@ macro_rules! config {
             $(
                 $(#[$($meta:tt)*])*
                 $field_vis:vis $field:ident : $ty:ty $([$unit:ident])?
+                    $(where $rule:ident($number:expr))?
             ),* $(,)?
         }
         $(#[$($choice_attr:tt)*])*
@@ -413,7 +511,10 @@ macro_rules! config {
             $(#[$($choice_attr)*])*
             #[derive(Default)]
             $choice_vis struct $choice {
-                $( $(#[$($meta)*])* $field_vis $field: Option<$ty> $([$unit])? ),*
+                $(
+                    $(#[$($meta)*])*
+                    $field_vis $field: Option<$ty> $([$unit])? $(where $rule($number))?
+                ),*
             }
         }
         impl From<&$config> for $choice {
@@ -506,7 +607,7 @@ mod tests {
         /// A complete config.
         struct Config {
             /// Stages of the ring
-            stages: u32,
+            stages: u32 where at_least(1),
             /// Bytes of a tile.
             tile: u32 [BYTES],
             color: Color,
@@ -562,12 +663,32 @@ mod tests {
     }
 
     #[test]
+    fn a_rule_holds_for_values_that_no_caller_wrote() {
+        let mut choice = Choice::default();
+        assert_eq!(choice.check(), Ok(()));
+        choice.stages = Some(0);
+        let error = choice.check().unwrap_err().to_string();
+        assert_eq!(error, "--stages is a whole number of at least 1, not 0");
+        let [stages, ..] = &Choice::fields()[..] else {
+            panic!("three fields");
+        };
+        assert_eq!(stages.rule, Some(Rule::AtLeast(1)));
+        let legal = |rule: Rule, x: u32| rule.check(&x.into()).is_ok();
+        assert!(legal(Rule::at_most(4), 4) && !legal(Rule::at_most(4), 5));
+        assert!(legal(Rule::multiple_of(4), 8) && !legal(Rule::multiple_of(4), 6));
+    }
+
+    #[test]
     fn a_value_that_a_field_does_not_take_is_rejected_by_name() {
         let mut choice = Choice::default();
         let mut said = |name, text| choice.set(name, text).unwrap_err().to_string();
         assert_eq!(
             said("stages", "4294967296"),
             "--stages is a whole number from 0 to 4294967295, not 4294967296"
+        );
+        assert_eq!(
+            said("stages", "0"),
+            "--stages is a whole number of at least 1, not 0"
         );
         assert_eq!(said("tile", "x"), "--tile is a whole number, not x");
         assert_eq!(

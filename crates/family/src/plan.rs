@@ -321,6 +321,15 @@ impl Step {
         self.give(name, Given::Pointer(at.into()))
     }
 
+    /// Gives every input and output to the pointer of its name.
+    pub fn pointers(self, inputs: &[TensorSpec], outputs: &[TensorSpec]) -> Self {
+        let inputs = (inputs.iter().enumerate()).map(|(i, spec)| (spec, Buffer::Input(i)));
+        let outputs = (outputs.iter().enumerate()).map(|(i, spec)| (spec, Buffer::Output(i)));
+        let give =
+            |step: Self, (spec, buffer): (&TensorSpec, Buffer)| step.pointer(spec.name, buffer);
+        inputs.chain(outputs).fold(self, give)
+    }
+
     /// Gives a tensor.
     pub fn tensor(self, name: &str, tensor: TensorArg) -> Self {
         self.give(name, Given::Tensor(tensor))

@@ -53,6 +53,13 @@ impl HostTensor {
         Self::round(spec, (0..len).map(|_| random.normal()))
     }
 
+    /// Draws normally distributed values for several tensors from one seed, in order.
+    pub fn draw_normal(specs: Vec<TensorSpec>, seed: u64) -> Vec<Self> {
+        let mut random = Random::new(seed);
+        let draw = |spec| Self::normal(spec, &mut random);
+        specs.into_iter().map(draw).collect()
+    }
+
     /// Rounds `values` to the element type of `spec`.
     pub fn round(spec: TensorSpec, values: impl IntoIterator<Item = f64>) -> Self {
         let mut data = Vec::with_capacity(spec.bytes());

@@ -30,7 +30,7 @@ impl CachedReference {
         }
         // Both at once would be twice the memory.
         self.last = None;
-        let inputs = work.inputs(seed);
+        let inputs = work.draw(seed);
         let reference = Some(work.reference(&inputs));
         let data = Arc::new(RunData { inputs, reference });
         self.last = Some((asked, data.clone()));
@@ -66,7 +66,7 @@ mod tests {
             let first = cache.data(a, 3);
             let known = cache.data(b, 3);
             assert!(Arc::ptr_eq(&first, &known), "{}", pair[1].name);
-            assert!(known.inputs == b.inputs(3), "{}", pair[1].name);
+            assert!(known.inputs == b.draw(3), "{}", pair[1].name);
             let got = known.reference.clone().unwrap();
             assert!(
                 bits(&got) == bits(&b.reference(&known.inputs)),
@@ -85,8 +85,8 @@ mod tests {
         let work = some.unwrap().work.as_ref();
         let mut cache = CachedReference::default();
         let [three, four] = [3, 4].map(|seed| cache.data(work, seed));
-        assert!(three.inputs == work.inputs(3));
-        assert!(four.inputs == work.inputs(4));
+        assert!(three.inputs == work.draw(3));
+        assert!(four.inputs == work.draw(4));
         assert!(three.inputs != four.inputs);
     }
 }

@@ -75,7 +75,7 @@ impl Loaded {
         let prepared = prepare(work, &device.target())?;
         let ready = prepared.load(device)?;
         let stream = Stream::new(context)?;
-        let inputs = (work.inputs(1).iter())
+        let inputs = (work.draw(1).iter())
             .map(|t| Buffer::from_host(context, &t.data, &stream))
             .collect::<Result<Vec<_>, _>>()?;
         let outputs = (work.outputs().iter())
@@ -119,7 +119,7 @@ fn threads(device: &Device) -> Result<Answer> {
     let one = |form| -> Result<()> {
         let work = vector_add(50_021, form, &device.target())?;
         let mut loaded = Loaded::new(&work, device)?;
-        let inputs = work.inputs(1);
+        let inputs = work.draw(1);
         for _ in 0..50 {
             for buffer in &mut loaded.outputs {
                 buffer.fill(0xff, &loaded.stream)?;
@@ -214,7 +214,10 @@ impl AnyWork for Chain {
             bytes: f64::from(CHAIN) * 8.0,
         }
     }
-    fn inputs(&self, seed: u64) -> Vec<HostTensor> {
+    fn inputs(&self) -> Vec<TensorSpec> {
+        vec![self.spec("x")]
+    }
+    fn draw(&self, seed: u64) -> Vec<HostTensor> {
         let values = (0..CHAIN).map(|i| f64::from(i ^ seed as u32));
         vec![HostTensor::round(self.spec("x"), values)]
     }

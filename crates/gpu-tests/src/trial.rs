@@ -345,7 +345,7 @@ impl AnyWork for Trial {
             bytes: bytes as f64,
         }
     }
-    fn inputs(&self, _: u64) -> Vec<HostTensor> {
+    fn inputs(&self) -> Vec<TensorSpec> {
         vec![]
     }
     fn outputs(&self) -> Vec<TensorSpec> {

@@ -6,13 +6,14 @@ use std::ops::Add;
 use warpline_family::Op;
 use warpline_family::bucket::{Bucket, doubling};
 use warpline_family::error::FamilyError;
-use warpline_family::family::{Case, Cost, Family, Period, Place};
+use warpline_family::family::{Case, Family, Place, trips};
 pub use warpline_family::float::Float;
-use warpline_family::numbers::{Random, half_ulp};
+use warpline_family::numbers::half_ulp;
 use warpline_family::op::layout::walk;
 use warpline_family::op::{Call, Output, Param, Side, Signature, TensorView};
 use warpline_family::plan::{Buffer, Plan, Step};
 use warpline_family::program::Program;
+use warpline_family::resources::resources;
 use warpline_family::tensor::{HostTensor, TensorSpec};
 use warpline_family::{config, fields, words};
 use warpline_ir::build::*;
@@ -178,16 +179,12 @@ impl Family for VectorAdd {
             ctas: 1,
         };
         let needed = match form.has_rings() {
-            true => Resources::of(target, |k| roles(k, p.dtype, &config))?.shared_bytes,
+            true => {
+                let what = format!("{stages} stages of {tile} bytes");
+                resources(&what, target, |k| roles(k, p.dtype, &config))?.shared_bytes
+            }
             false => 0,
         };
-        let have = target.shared_bytes;
-        if needed > have {
-            return refuse(format!(
-                "{stages} stages of {tile} bytes need {needed} bytes of shared memory; {} has {have}",
-                target.name
-            ));
-        }
         let bytes = p.n.saturating_mul(p.dtype.dtype().bytes() as u64);
         if bytes > config.most_bytes() {
             return refuse(format!(
@@ -200,7 +197,7 @@ impl Family for VectorAdd {
             // order and evens out the SMs, which a grid that stays does not.
             false => tiles,
             true => {
-                let per_sm = (have / needed.max(1)).clamp(1, 4);
+                let per_sm = (target.shared_bytes / needed.max(1)).clamp(1, 4);
                 u64::from(target.sms * per_sm.min(64 / warps.max(1)).max(1))
             }
         };
@@ -222,29 +219,25 @@ impl Family for VectorAdd {
         Self::config(p, &choice, target)
     }
 
-    fn candidates(p: &Problem, target: &Target) -> Vec<Config> {
-        let mut all: Vec<Config> = Self::config(p, &Choice::default(), target)
-            .into_iter()
-            .collect();
-        let choices = [
+    fn choices(_: &Problem) -> Vec<Choice> {
+        let mut all = vec![Choice::default()];
+        let forms = [
             (Form::GridStride, None),
             (Form::DoubleBuffer, None),
             (Form::Specialized, Some(2)),
             (Form::Specialized, Some(3)),
             (Form::Specialized, Some(4)),
         ];
-        for (form, stages) in choices {
+        for (form, stages) in forms {
             for warps in [4, 8] {
                 for per_thread in [2, 4, 8] {
-                    let choice = Choice {
+                    all.push(Choice {
                         form: Some(form),
                         stages,
                         tile: Some(per_thread * warps * 32 * VECTOR),
                         warps: Some(warps),
                         ctas: None,
-                    };
-                    let config = Self::config(p, &choice, target);
-                    all.extend(config.ok().filter(|c| !all.contains(c)));
+                    });
                 }
             }
         }
@@ -265,19 +258,12 @@ impl Family for VectorAdd {
         Plan::new(vec![step], 0)
     }
 
-    fn cost(p: &Problem) -> Cost {
-        let n = p.n as f64;
-        Cost {
-            flops: n,
-            bytes: 3.0 * n * p.dtype.dtype().bytes() as f64,
-        }
+    fn flops(p: &Problem) -> f64 {
+        p.n as f64
     }
 
-    fn inputs(p: &Problem, seed: u64) -> Vec<HostTensor> {
-        let mut random = Random::new(seed);
-        ["a", "b"]
-            .map(|name| HostTensor::normal(spec(name, p), &mut random))
-            .into()
+    fn inputs(p: &Problem) -> Vec<TensorSpec> {
+        ["a", "b"].map(|name| spec(name, p)).into()
     }
 
     fn outputs(p: &Problem) -> Vec<TensorSpec> {
@@ -303,11 +289,10 @@ impl Family for VectorAdd {
             (Form::Specialized, Some(1)),
             (Form::Specialized, Some(3)),
         ] {
-            let s = u64::from(stages.unwrap_or(2));
             for dtype in [Float::F32, Float::F16, Float::Bf16] {
                 let per_tile = u64::from(tile) / dtype.dtype().bytes() as u64;
-                // Trips 0, 1, S-1, S, S+1, 2S+1 of one CTA, whole and ragged.
-                let trips = [0, 1, s - 1, s, s + 1, 2 * s + 1];
+                // Tiles of one CTA, whole and ragged.
+                let trips = trips(stages.unwrap_or(2)).map(u64::from);
                 let whole = trips.iter().map(|t| t * per_tile);
                 let ragged = trips.iter().map(|t| t * per_tile + per_tile / 2 + 3);
                 let odd = [1, 7, per_tile - 1, per_tile + 1];
@@ -391,15 +376,12 @@ impl Family for VectorAdd {
         }]
     }
 
-    fn period(p: &Problem) -> Option<Period<Problem>> {
+    fn period(p: &Problem) -> Option<Problem> {
         let small = Problem {
             n: 1 << 22,
             ..p.clone()
         };
-        (p.n > small.n).then(|| Period {
-            problem: small,
-            inputs: ["a", "b"].map(|name| spec(name, p)).into(),
-        })
+        (p.n > small.n).then_some(small)
     }
 }
 

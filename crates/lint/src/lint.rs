@@ -128,8 +128,7 @@ fn small(work: &dyn AnyWork, made: &Prepared, options: &Options<'_>) -> Result<S
         return Ok(Small::Same);
     }
     let table = || options.family.map(|f| f.cases(&options.target));
-    let others = (work.period().map(|p| p.problem).into_iter())
-        .chain(table().into_iter().flatten().flatten());
+    let others = (work.period().into_iter()).chain(table().into_iter().flatten().flatten());
     // The largest that is small enough says the most.
     let mut others: Vec<_> = others
         .filter(|o| seconds(o.as_ref()) <= options.seconds)

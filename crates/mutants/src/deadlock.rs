@@ -102,7 +102,7 @@ fn confirmed(part: &Part, mutation: &Mutation, target: &Target) -> Option<Deadlo
     let deadlock = Deadlock {
         name: named(part, mutation),
         step,
-        inputs: part.work.inputs(SEED),
+        inputs: part.work.draw(SEED),
         outputs: part.work.outputs(),
         workspace: part.workspace,
         refusal,

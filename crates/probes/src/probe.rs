@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 use warpline_ir::build::{Builder, Reg};
 use warpline_ir::{BuildErrors, DType, Target, TensorMapDecl};
-use warpline_kernels::numbers::{Random, half_ulp};
+use warpline_kernels::numbers::half_ulp;
 use warpline_kernels::{AnyWork, Cost, FamilyError, HostTensor, Plan, Step, TensorSpec};
 
 /// Declares an extent of a probe: so small that tiles and their k-tiles are counted in 32 bits.
@@ -117,10 +117,8 @@ impl<P: Probe> AnyWork for Work<P> {
         let specs = [self.0.inputs(), self.0.outputs()].concat();
         Cost::once(self.0.flops(), &specs)
     }
-    fn inputs(&self, seed: u64) -> Vec<HostTensor> {
-        let mut random = Random::new(seed);
-        let draw = |spec| HostTensor::normal(spec, &mut random);
-        self.0.inputs().into_iter().map(draw).collect()
+    fn inputs(&self) -> Vec<TensorSpec> {
+        self.0.inputs()
     }
     fn outputs(&self) -> Vec<TensorSpec> {
         self.0.outputs()

@@ -2,71 +2,30 @@
 
 use crate::errors::exception;
 use pyo3::prelude::*;
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 use warpline::ops::{AnyOp, all};
 use warpline_ir::Target;
-use warpline_kernels::MeasuredCall;
-use warpline_kernels::op::Value;
 use warpline_kernels::registry;
 
-/// Every op, as JSON: its signature and the schemas that torch registers.
+/// Every op, as JSON: its signature, the schemas that torch registers, its type stub.
 #[pyfunction]
 pub(crate) fn ops() -> String {
-    let op = |op: &AnyOp| {
-        let mut all = json!(op.signature);
-        for (param, json) in op.signature.params.iter().zip(params(&mut all)) {
-            json["optional"] = param.is_optional().into();
-        }
-        all["family"] = op.family.into();
-        all["schema"] = op.signature.schema().into();
-        all["out_schema"] = op.signature.out_schema().into();
-        all
-    };
-    Json::from_iter(all().iter().map(op)).to_string()
-}
-
-fn params(op: &mut Json) -> &mut [Json] {
-    let list = op["params"].as_array_mut();
-    list.map_or(&mut [], Vec::as_mut_slice)
+    Json::from_iter(all().iter().map(AnyOp::declared)).to_string()
 }
 
 /// Every problem that is measured, as JSON: its suite, and the call that asks it.
 #[pyfunction]
 pub(crate) fn suites(py: Python<'_>) -> PyResult<String> {
-    let mut all = Vec::new();
+    let mut measured = Vec::new();
     for family in registry() {
         let calls = family.calls(&Target::default());
-        let calls = calls.map_err(|e| exception(py, &e.into()))?;
-        all.extend(calls.iter().map(measured));
+        for call in calls.map_err(|e| exception(py, &e.into()))? {
+            let op = all().iter().find(|op| op.signature.name == call.op);
+            let params = op.map_or(&[][..], |op| &op.signature.params);
+            measured.push(call.declared(params));
+        }
     }
-    Ok(Json::from(all).to_string())
-}
-
-fn measured(call: &MeasuredCall) -> Json {
-    let op = all().iter().find(|op| op.signature.name == call.op);
-    let params = op.map_or(&[][..], |op| &op.signature.params);
-    let arg = |(param, value): (&warpline_kernels::op::Param, &Value)| match value {
-        Value::None => json!({ "name": param.name, "value": null }),
-        Value::Number(x) => json!({ "name": param.name, "value": x }),
-        Value::Integer(n) => json!({ "name": param.name, "value": n }),
-        Value::Integers(all) => json!({ "name": param.name, "value": all }),
-        Value::Text(word) => json!({ "name": param.name, "value": word }),
-        Value::Flag(yes) => json!({ "name": param.name, "value": yes }),
-        Value::Tensor(view) => json!({
-            "name": param.name,
-            "tensor": { "dtype": view.dtype.name(), "shape": view.shape, "strides": view.strides },
-        }),
-    };
-    let cost = call.work.cost();
-    json!({
-        "suite": call.suite,
-        "family": call.work.family(),
-        "op": call.op,
-        "problem": call.work.problem(),
-        "flops": cost.flops,
-        "bytes": cost.bytes,
-        "args": params.iter().zip(&call.args).map(arg).collect::<Vec<_>>(),
-    })
+    Ok(Json::from(measured).to_string())
 }
 
 /// The version of the package, and the commit that it was built from.

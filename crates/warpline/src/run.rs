@@ -146,7 +146,7 @@ impl RunOptions {
     fn inputs(&self, work: &dyn AnyWork) -> Vec<HostTensor> {
         match &self.data {
             Some(data) => data.inputs.clone(),
-            None => work.inputs(self.seed),
+            None => work.draw(self.seed),
         }
     }
 

@@ -1,12 +1,7 @@
 //! What the tool needs to know of the kernel: problem, config, reference, test table.
 
 use super::kernel::{TILE, scale};
-use warpline_family::numbers::{Random, half_ulp};
-use warpline_family::{
-    Buffer, Case, Cost, Family, FamilyError, HostTensor, Place, Plan, Step, TensorSpec,
-};
-use warpline_family::{config, fields, words};
-use warpline_ir::{DType, Target};
+use warpline_family::prelude::*;
 
 /// The family.
 pub(crate) struct Scale;
@@ -15,7 +10,7 @@ fields! {
     /// The problem.
     pub(crate) struct Problem {
         /// Elements, a multiple of 1024
-        n: u32,
+        n: u32 where multiple_of(TILE.into()),
         /// What each is multiplied by
         factor: f32,
     }
@@ -59,16 +54,6 @@ impl Family for Scale {
         Problem { n, factor: 0.1 }
     }
 
-    fn check(p: &Problem) -> Result<(), FamilyError> {
-        match p.n.is_multiple_of(TILE) {
-            true => Ok(()),
-            false => Err(FamilyError::Problem(format!(
-                "--n is a multiple of {TILE}, not {}",
-                p.n
-            ))),
-        }
-    }
-
     fn config(_: &Problem, choice: &Choice, _: &Target) -> Result<Config, FamilyError> {
         let stages = choice.stages.unwrap_or(3);
         if !(1..=16).contains(&stages) {
@@ -91,27 +76,20 @@ impl Family for Scale {
         let step = Step::new(scale(c, target)?, [ctas, 1, 1])
             .scalar("tiles", tiles)
             .scalar("factor", p.factor)
-            .pointer("x", Buffer::Input(0))
-            .pointer("y", Buffer::Output(0));
+            .pointers(&Self::inputs(p), &Self::outputs(p));
         Plan::new(vec![step], 0)
     }
 
-    fn cost(p: &Problem) -> Cost {
-        let n = f64::from(p.n);
-        Cost {
-            flops: n,
-            bytes: 8.0 * n,
-        }
+    fn flops(p: &Problem) -> f64 {
+        p.n.into()
     }
 
-    fn inputs(p: &Problem, seed: u64) -> Vec<HostTensor> {
-        let mut random = Random::new(seed);
-        let values = (0..p.n).map(|_| random.normal());
-        vec![HostTensor::round(vector("x", p), values)]
+    fn inputs(p: &Problem) -> Vec<TensorSpec> {
+        vec![TensorSpec::new("x", DType::F32, &[p.n])]
     }
 
     fn outputs(p: &Problem) -> Vec<TensorSpec> {
-        vec![vector("y", p)]
+        vec![TensorSpec::new("y", DType::F32, &[p.n])]
     }
 
     fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
@@ -129,13 +107,5 @@ impl Family for Scale {
             choice: Choice::default(),
         };
         [0, 1, 3, 4, 1000].map(case).into()
-    }
-}
-
-fn vector(name: &'static str, p: &Problem) -> TensorSpec {
-    TensorSpec {
-        name,
-        dtype: DType::F32,
-        shape: vec![p.n as usize],
     }
 }

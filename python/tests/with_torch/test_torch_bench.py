@@ -14,7 +14,8 @@ except ImportError as missing:
 
 import warpline
 from warpline import _warpline
-from warpline.bench import heat, inputs, peers, record, suites, torch_msda, verify
+from warpline.bench import heat, inputs, peers, record, suites, verify
+from warpline.bench.peers import ms_deform_attn as torch_msda
 
 OP = peers.OPS["ms_deform_attn"]
 
@@ -41,6 +42,24 @@ def draw(asked):
 
 
 class Deformable(unittest.TestCase):
+    def test_it_is_measured_where_others_were(self):
+        declared = [one for one in suites.parse(_warpline.suites()) if one.suite == "msda"]
+        names = [arg.name for arg in declared[0].args if arg.tensor]
+        self.assertEqual(set(OP.draw), set(names))
+        counts = [
+            (one.problem["layout"], one.problem["num_query"], len(OP.elsewhere(one)))
+            for one in declared
+        ]
+        expected = [
+            *[("halo", 20522, 3)] * 2,
+            *[("standard", 20522, 2)] * 2,
+            ("standard", 22223, 2),
+            ("standard", 22223, 0),
+            ("standard", 300, 0),
+            ("standard", 900, 0),
+        ]
+        self.assertEqual(counts, expected)
+
     def test_ours_and_the_peers_are_what_the_reference_says(self):
         for layout in ("halo", "standard"):
             for locations in ("uniform", "grid"):

@@ -1,10 +1,4 @@
-//! `y = relu(x · scale + bias)`, with a scale and a bias for each column.
-//!
-//! ```text
-//!         ring "in"                 ring "out"
-//!  load ────────────► compute ────────────────► store
-//!  bulk copies         relu                      bulk copies
-//! ```
+//! `y = relu(x · scale + bias)`: role load → ring "in" → role compute → ring "out" → role store.
 
 use super::family::Config;
 use warpline_ir::build::*;
@@ -13,7 +7,6 @@ const WARPS: u32 = 8; // that compute
 /// Elements of a tile, which begins anywhere in a row: four for each thread, four times.
 pub(crate) const TILE: u32 = WARPS * 32 * 4 * 4;
 
-/// The kernel.
 pub(crate) fn scale_bias_relu(k: Builder, config: &Config) {
     let [n, cols] = ["n", "cols"].map(|name| k.param::<u32>(name).multiple_of(4));
     let [x, scale, bias, y] =

@@ -1,8 +1,10 @@
-//! The stand-in for the driver, for tests of the whole command.
+//! The stand-in for the driver, for tests of the whole command; tables of families.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::LazyLock;
+use warpline::{Device, RunOptions, Timing, run};
+use warpline_family::AnyFamily;
 use warpline_testkit::stand_in;
 
 /// A folder in which the loader finds the stand-in.
@@ -19,4 +21,20 @@ pub(crate) fn with_stand_in(command: &str, args: &str) -> Output {
         .env("WARPLINE_CACHE", "off")
         .output()
         .unwrap()
+}
+
+/// Runs a family's test table on the simulator under every timing.
+pub(crate) fn table_holds(family: &dyn AnyFamily) {
+    let device = Device::cpu();
+    for work in family.cases(&device.target()) {
+        let work = work.unwrap_or_else(|e| panic!("{}: {e}", family.name()));
+        for timing in Timing::ALL {
+            let mut options = RunOptions::default();
+            options.timing = timing;
+            let outcome = run(work.as_ref(), &device, &options).unwrap_or_else(|e| panic!("{e}"));
+            let (problem, config) = (work.problem(), work.config());
+            let outputs = &outcome.outputs;
+            assert!(outcome.passed(), "{problem} {config} {timing}: {outputs:?}");
+        }
+    }
 }

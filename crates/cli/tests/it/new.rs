@@ -8,11 +8,12 @@ mod family;
 #[path = "../../template/src/kernel.rs"]
 mod kernel;
 
+use crate::common::table_holds;
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
-use warpline::{Device, RunOptions, Timing, run};
+use warpline::Device;
 use warpline_cli::Reply;
 use warpline_kernels::AnyFamily;
 use warpline_testkit::full::full;
@@ -46,20 +47,9 @@ fn text(bytes: &[u8]) -> &str {
 
 #[test]
 fn the_kernel_is_right_under_every_timing() {
-    let device = Device::cpu();
-    let cases = AnyFamily::cases(&family::ScaleBiasRelu, &device.target());
+    let cases = AnyFamily::cases(&family::ScaleBiasRelu, &Device::cpu().target());
     assert!(cases.len() > 40, "{} cases", cases.len());
-    for work in cases {
-        let work = work.expect("a case of the table is legal");
-        for timing in Timing::ALL {
-            let mut options = RunOptions::default();
-            options.timing = timing;
-            let outcome = run(work.as_ref(), &device, &options).unwrap_or_else(|e| panic!("{e}"));
-            let (problem, config) = (work.problem(), work.config());
-            let wrong = &outcome.outputs;
-            assert!(outcome.passed(), "{problem} {config} {timing}: {wrong:?}");
-        }
-    }
+    table_holds(&family::ScaleBiasRelu);
 }
 
 #[test]
@@ -102,14 +92,17 @@ fn what_it_does_not_serve_is_refused_with_the_value() {
         ("--cols 6", "--cols is a multiple of 4, not 6"),
         (
             "--rows 4294967295 --cols 4",
-            "--rows times --cols is at most 2147483648, not 17179869180",
+            "--rows times --cols is a whole number of at most 2147483648, not 17179869180",
         ),
-        ("--stages 0", "a ring has at least 1 stage, not 0"),
+        (
+            "--stages 0",
+            "--stages is a whole number of at least 1, not 0",
+        ),
         (
             "--stages 8",
-            "8 stages take 262400 bytes of shared memory, and an SM has 232448\nhelp: choose --stages 3",
+            "8 stages need 262400 bytes of shared memory; sm_90a has 232448",
         ),
-        ("--ctas 0", "a grid has at least 1 CTA, not 0"),
+        ("--ctas 0", "--ctas is a whole number of at least 1, not 0"),
     ] {
         let reply = called(&format!("mine run scale-bias-relu --device cpu {options}"));
         assert_eq!(reply.err, format!("error: {said}\n"));
@@ -117,10 +110,16 @@ fn what_it_does_not_serve_is_refused_with_the_value() {
     }
 }
 
+/// A newcomer reads both files.
 #[test]
-fn the_kernel_fits_on_a_page() {
-    let lines = include_str!("../../template/src/kernel.rs").lines().count();
-    assert!(lines < 60, "{lines} lines");
+fn the_sources_are_short() {
+    let lines = |text: &str| text.lines().count();
+    let kernel = lines(include_str!("../../template/src/kernel.rs"));
+    let family = lines(include_str!("../../template/src/family.rs"));
+    assert!(
+        kernel < 60 && kernel + family < 180,
+        "{kernel} + {family} lines"
+    );
 }
 
 #[test]

@@ -8,10 +8,9 @@ mod family;
 #[path = "../../../../examples/own-kernel/src/kernel.rs"]
 mod kernel;
 
+use crate::common::table_holds;
 use std::path::Path;
 use std::process::Command;
-use warpline::{Device, RunOptions, Timing, run};
-use warpline_kernels::AnyFamily;
 use warpline_testkit::full::full;
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/own-kernel");
@@ -159,21 +158,7 @@ fn programs_read_the_bug_too() {
 
 #[test]
 fn the_repaired_form_is_right() {
-    let device = Device::cpu();
-    for work in AnyFamily::cases(&family::Scale, &device.target()) {
-        let work = work.expect("a case of the table is legal");
-        for timing in Timing::ALL {
-            let mut options = RunOptions::default();
-            options.timing = timing;
-            let outcome = run(work.as_ref(), &device, &options).unwrap_or_else(|e| panic!("{e}"));
-            assert!(
-                outcome.passed(),
-                "{}: {:?}",
-                work.problem(),
-                outcome.outputs
-            );
-        }
-    }
+    table_holds(&family::Scale);
 }
 
 /// The target folder of this test: what both have in common is built once.

@@ -7,6 +7,7 @@
 //! | where | what |
 //! |---|---|
 //! | [`signature`] | names, parameters, what comes out |
+//! | `stub` | a signature as a Python type stub |
 //! | [`call`] | the values of one call, by name |
 //! | [`value`] | an argument |
 //! | [`view`] | a tensor as its caller has it: type, shape, strides, address |
@@ -15,6 +16,7 @@
 pub mod call;
 pub mod layout;
 pub mod signature;
+mod stub;
 pub mod value;
 pub mod view;
 

@@ -110,7 +110,7 @@ impl Default {
     }
 
     /// As it is written in Python and in a schema.
-    fn text(self) -> String {
+    pub(super) fn text(self) -> String {
         match self {
             Default::Nothing => "None".into(),
             Default::Number(x) => format!("{x:?}"),

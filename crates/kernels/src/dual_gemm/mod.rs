@@ -21,7 +21,7 @@ use crate::nvfp4_dual_gemm::Nvfp4DualGemm;
 use warpline_family::Op;
 use warpline_family::bucket::Bucket;
 use warpline_family::error::FamilyError;
-use warpline_family::family::{Case, Cost, Family, Period, Place, Redirects};
+use warpline_family::family::{Case, Cost, Family, Place, Redirects};
 use warpline_family::field::Word;
 use warpline_family::plan::Plan;
 use warpline_family::tensor::{HostTensor, TensorSpec};
@@ -111,8 +111,12 @@ impl Family for DualGemm {
         Gemm::cost(&p.gated())
     }
 
-    fn inputs(p: &Problem, seed: u64) -> Vec<HostTensor> {
-        Gemm::inputs(&p.gated(), seed)
+    fn inputs(p: &Problem) -> Vec<TensorSpec> {
+        Gemm::inputs(&p.gated())
+    }
+
+    fn draw(p: &Problem, seed: u64) -> Vec<HostTensor> {
+        Gemm::draw(&p.gated(), seed)
     }
 
     fn outputs(p: &Problem) -> Vec<TensorSpec> {
@@ -150,9 +154,8 @@ impl Family for DualGemm {
         Some(p.with_extents(&small))
     }
 
-    fn period(p: &Problem) -> Option<Period<Problem>> {
-        let Period { problem, inputs } = Gemm::period(&p.gated())?;
-        let problem = p.with_extents(&problem);
-        Some(Period { problem, inputs })
+    fn period(p: &Problem) -> Option<Problem> {
+        let small = Gemm::period(&p.gated())?;
+        Some(p.with_extents(&small))
     }
 }

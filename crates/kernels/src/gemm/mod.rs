@@ -49,7 +49,7 @@ use std::ops::Range;
 use warpline_family::Op;
 use warpline_family::bucket::Bucket;
 use warpline_family::error::FamilyError;
-use warpline_family::family::{Case, Cost, Family, Period, Place};
+use warpline_family::family::{Case, Cost, Family, Place};
 use warpline_family::plan::{Address, Buffer, Plan, Step, TensorArg, ZEROED};
 use warpline_family::program::Program;
 use warpline_family::tensor::{HostTensor, TensorSpec};
@@ -297,7 +297,11 @@ impl<K: Kind> Family for Product<K> {
         }
     }
 
-    fn inputs(p: &Problem, seed: u64) -> Vec<HostTensor> {
+    fn inputs(p: &Problem) -> Vec<TensorSpec> {
+        p.inputs()
+    }
+
+    fn draw(p: &Problem, seed: u64) -> Vec<HostTensor> {
         reference::inputs(p, seed)
     }
 
@@ -335,19 +339,16 @@ impl<K: Kind> Family for Product<K> {
         (small != *p).then_some(small)
     }
 
-    fn period(p: &Problem) -> Option<Period<Problem>> {
+    fn period(p: &Problem) -> Option<Problem> {
         // Rows of A are multiplied alone: a few of them over and over, an odd
         // number, so that each meets every row of a tile.
         let factors = u64::from(p.class().factors());
         let row = factors * u64::from(p.n) * u64::from(p.k).max(1);
         let few = ((1 << 29) / row).clamp(2, 200) as u32 | 1;
         let repeats = p.batch.is_none() && p.class().epilogue.reductions().is_empty();
-        (repeats && p.m > few).then(|| Period {
-            problem: Problem {
-                m: few,
-                ..p.clone()
-            },
-            inputs: p.inputs(),
+        (repeats && p.m > few).then(|| Problem {
+            m: few,
+            ..p.clone()
         })
     }
 }

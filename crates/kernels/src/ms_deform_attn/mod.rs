@@ -54,7 +54,7 @@ use texel::{Number, Texel};
 use walk::Walk;
 use warpline_family::Op;
 use warpline_family::error::FamilyError;
-use warpline_family::family::{Case, Cost, Family, Period, Place};
+use warpline_family::family::{Case, Cost, Family, Place};
 use warpline_family::float::Float;
 use warpline_family::plan::{Buffer, Plan, Step, TensorArg};
 use warpline_family::program::Program;
@@ -175,7 +175,11 @@ impl Family for MsDeformAttn {
         }
     }
 
-    fn inputs(p: &Problem, seed: u64) -> Vec<HostTensor> {
+    fn inputs(p: &Problem) -> Vec<TensorSpec> {
+        p.specs().into()
+    }
+
+    fn draw(p: &Problem, seed: u64) -> Vec<HostTensor> {
         reference::inputs(p, seed)
     }
 
@@ -199,14 +203,11 @@ impl Family for MsDeformAttn {
         vec![op::op()]
     }
 
-    fn period(p: &Problem) -> Option<Period<Problem>> {
+    fn period(p: &Problem) -> Option<Problem> {
         // Batches are alike.
-        (p.batch > 1).then(|| Period {
-            problem: Problem {
-                batch: 1,
-                ..p.clone()
-            },
-            inputs: p.specs().into(),
+        (p.batch > 1).then(|| Problem {
+            batch: 1,
+            ..p.clone()
         })
     }
 

@@ -153,7 +153,11 @@ impl Family for Nvfp4DualGemm {
         p.cost()
     }
 
-    fn inputs(p: &Problem, seed: u64) -> Vec<HostTensor> {
+    fn inputs(p: &Problem) -> Vec<TensorSpec> {
+        p.specs()
+    }
+
+    fn draw(p: &Problem, seed: u64) -> Vec<HostTensor> {
         reference::inputs(p, seed)
     }
 

@@ -39,9 +39,9 @@ use std::marker::PhantomData;
 use warpline_family::Op;
 use warpline_family::bucket::{Bucket, doubling};
 use warpline_family::error::FamilyError;
-use warpline_family::family::{Case, Cost, Family, Period, Place};
+use warpline_family::family::{Case, Cost, Family, Place};
 use warpline_family::float::Float;
-use warpline_family::numbers::{Random, half_ulp};
+use warpline_family::numbers::half_ulp;
 use warpline_family::plan::{Buffer, Plan, Step};
 use warpline_family::program::Program;
 use warpline_family::tensor::{HostTensor, TensorSpec};
@@ -147,10 +147,8 @@ impl<K: RowOp> Family for Rows<K> {
         }
     }
 
-    fn inputs(p: &Self::Problem, seed: u64) -> Vec<HostTensor> {
-        let mut random = Random::new(seed);
-        let draw = |spec| HostTensor::normal(spec, &mut random);
-        input_specs::<K>(p).into_iter().map(draw).collect()
+    fn inputs(p: &Self::Problem) -> Vec<TensorSpec> {
+        input_specs::<K>(p)
     }
 
     fn outputs(p: &Self::Problem) -> Vec<TensorSpec> {
@@ -242,15 +240,12 @@ impl<K: RowOp> Family for Rows<K> {
         }]
     }
 
-    fn period(p: &Self::Problem) -> Option<Period<Self::Problem>> {
+    fn period(p: &Self::Problem) -> Option<Self::Problem> {
         // Rows are computed alone: a few of them, over and over.
         let few = ((1 << 21) / p.matrix.cols.max(1)).clamp(1, p.matrix.rows.max(1));
         let mut problem = p.clone();
         problem.matrix.rows = few;
-        Some(Period {
-            problem,
-            inputs: input_specs::<K>(p),
-        })
+        Some(problem)
     }
 }
 

@@ -42,6 +42,10 @@ impl<O: Fields> Fields for Problem<O> {
             done => done,
         }
     }
+    fn check(&self) -> Result<(), FieldError> {
+        self.matrix.check()?;
+        self.options.check()
+    }
     fn json(&self) -> Value {
         let mut all = self.matrix.json();
         if let (Value::Object(all), Value::Object(more)) = (&mut all, self.options.json()) {

@@ -47,17 +47,10 @@ fn what_families_are_measured_at_repeats_tensors_of_the_same_kind() {
         let Some(period) = large.period() else {
             continue;
         };
-        let small = period.problem.inputs(0);
-        let (few, many) = (period.problem.outputs(), large.outputs());
-        let small = small.iter().map(|t| &t.spec).chain(&few);
-        let pairs: Vec<_> = small.zip(period.inputs.iter().chain(&many)).collect();
-        assert_eq!(
-            pairs.len(),
-            period.inputs.len() + many.len(),
-            "{}",
-            family.name()
-        );
-        for (small, large) in pairs {
+        let tensors = |work: &dyn AnyWork| [work.inputs(), work.outputs()].concat();
+        let (few, many) = (tensors(period.as_ref()), tensors(large.as_ref()));
+        assert_eq!(few.len(), many.len(), "{}", family.name());
+        for (small, large) in few.iter().zip(&many) {
             assert_eq!((small.name, small.dtype), (large.name, large.dtype));
             let inner = |spec: &TensorSpec| spec.shape[1..].to_vec();
             assert_eq!(
@@ -73,14 +66,23 @@ fn what_families_are_measured_at_repeats_tensors_of_the_same_kind() {
 }
 
 #[test]
+fn what_is_drawn_is_what_is_declared() {
+    for family in registry() {
+        let work = family.default_work(Place::Cpu, &TARGET).unwrap();
+        let (one, two) = (work.draw(1), work.draw(2));
+        let specs: Vec<_> = one.iter().map(|tensor| tensor.spec.clone()).collect();
+        assert_eq!(specs, work.inputs(), "{}", family.name());
+        assert!(one.iter().all(|t| t.data.len() == t.spec.bytes()));
+        assert_ne!(one, two, "{}: a seed decides the numbers", family.name());
+    }
+}
+
+#[test]
 fn a_large_problem_repeats_a_small_one_of_its_class() {
     let works = VectorAdd.bench("memory", &TARGET).unwrap();
-    let period = works[0].period().unwrap();
-    let small = period.problem;
+    let small = works[0].period().unwrap();
     assert_eq!(small.config(), works[0].config());
     assert_eq!(small.problem()["dtype"], works[0].problem()["dtype"]);
     assert!(small.outputs()[0].elements() < works[0].outputs()[0].elements());
-    let bytes: usize = period.inputs.iter().map(TensorSpec::bytes).sum();
-    assert_eq!(bytes, 2 * works[0].outputs()[0].bytes());
     assert!(small.period().is_none(), "a small problem is drawn whole");
 }

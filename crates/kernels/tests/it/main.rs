@@ -1,10 +1,12 @@
 //! The families without a run.
 
 mod bounds;
+mod documented;
 mod families;
 mod gemm;
 mod nvfp4;
 mod ops;
 mod redirects;
+mod rows;
 mod table;
 mod tuning;

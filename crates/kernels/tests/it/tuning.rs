@@ -1,9 +1,8 @@
 //! Work as a tuner sees it: configs that are written down, buckets, choices.
 
 use serde_json::{Value, json};
-use warpline_kernels::softmax::Softmax;
 use warpline_kernels::vector_add::{Choice, Form, Problem, VectorAdd};
-use warpline_kernels::{AnyFamily, AnyWork, Float, Place, Request, Work, registry, shipped};
+use warpline_kernels::{AnyWork, Float, Work, registry, shipped};
 use warpline_testkit::kernel::TARGET;
 
 fn add(n: u64, choice: &Choice) -> Work<VectorAdd> {
@@ -79,23 +78,5 @@ fn what_is_fixed_stays_fixed() {
         refused
             .to_string()
             .ends_with("it does not agree with the caller's choices")
-    );
-}
-
-#[test]
-fn rows_share_a_bucket_up_to_a_power_of_two_and_columns_never() {
-    let work = |rows: u64, cols: u64| {
-        let request = Request::default().with("rows", rows).with("cols", cols);
-        let work = Softmax::NEW.work(&request, Place::Gpu, None, &TARGET);
-        let tuning = work.unwrap().tuning().unwrap();
-        (tuning.class, tuning.bucket.extents)
-    };
-    assert_eq!(work(16384, 4096), work(9000, 4096));
-    assert_ne!(work(16384, 4096), work(16385, 4096));
-    assert_ne!(work(16384, 4096), work(16384, 4104));
-    assert_ne!(
-        work(16384, 4096).0,
-        work(16384, 4097).0,
-        "alignment is of the class"
     );
 }

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::estimate;
 use std::sync::Arc;
 use warpline_cuda::{Buffer, Context, CudaError, Stream};
-use warpline_kernels::{AnyWork, Bound, HostTensor, Period, TensorSpec};
+use warpline_kernels::{AnyWork, Bound, HostTensor, TensorSpec};
 
 const WHOLE: &str = "every element against float64";
 const PERIODS: &str = "one period against float64, the others against it bit by bit, or against float64 where they differ";
@@ -32,32 +32,24 @@ struct Drawn {
 impl Drawn {
     fn new(work: &dyn AnyWork, seed: u64) -> Result<Self, Error> {
         let outputs: Vec<usize> = work.outputs().iter().map(TensorSpec::bytes).collect();
-        match work.period() {
-            None => {
-                let tensors = draw(work, seed)?;
-                Ok(Self {
-                    bytes: tensors.iter().map(|t| t.data.len()).collect(),
-                    expected: expected(work, &tensors, &outputs),
-                    tensors,
-                    how: WHOLE,
-                })
-            }
-            Some(Period { problem, inputs }) => {
-                let tensors = draw(problem.as_ref(), seed)?;
-                Ok(Self {
-                    bytes: inputs.iter().map(TensorSpec::bytes).collect(),
-                    expected: expected(problem.as_ref(), &tensors, &outputs),
-                    tensors,
-                    how: PERIODS,
-                })
-            }
-        }
+        let period = work.period();
+        let (drawn, how) = match &period {
+            None => (work, WHOLE),
+            Some(period) => (period.as_ref(), PERIODS),
+        };
+        let tensors = draw(drawn, seed)?;
+        Ok(Self {
+            bytes: work.inputs().iter().map(TensorSpec::bytes).collect(),
+            expected: expected(drawn, &tensors, &outputs),
+            tensors,
+            how,
+        })
     }
 }
 
 fn draw(work: &dyn AnyWork, seed: u64) -> Result<Vec<HostTensor>, Error> {
     estimate::fits_host(work)?;
-    Ok(work.inputs(seed))
+    Ok(work.draw(seed))
 }
 
 /// What must come out of a problem that repeats this one.

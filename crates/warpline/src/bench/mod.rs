@@ -11,7 +11,7 @@
 //!   shape and is compared with the float64 reference before it is timed.
 //! - *Inputs*: drawing hundreds of millions of normal numbers takes longer than
 //!   measuring them. A family that can states a small problem which the large
-//!   one repeats ([`Period`](crate::kernels::Period)); its tensors are written
+//!   one repeats ([`Family::period`](crate::kernels::Family::period)); its tensors are written
 //!   over and over until the large ones are full. The outputs then repeat too:
 //!   one period is compared with the reference, the others with that one.
 //! - *Level-2 cache*: flushed before each launch by reading, since a flush that

@@ -96,7 +96,8 @@ fn same_question(a: &dyn AnyWork, b: &dyn AnyWork) -> bool {
 ///
 /// ```
 /// let names = warpline::bench::suite::names(&warpline::kernels::registry());
-/// assert_eq!(names, ["fp8", "gemm", "ladder", "linear", "memory", "msda", "nvfp4", "products", "swiglu", "all"]);
+/// assert!(names.contains(&"memory"));
+/// assert_eq!(names.last(), Some(&"all"));
 /// ```
 pub fn names(families: &[&dyn AnyFamily]) -> Vec<&'static str> {
     let mut names: Vec<_> = families.iter().flat_map(|f| f.suites()).collect();

@@ -11,7 +11,7 @@
 //! | `safetensors` | files that say types and shapes |
 //!
 //! ```
-//! use warpline::data::{self, Source};
+//! use warpline::data::Source;
 //! use warpline::kernels::{Place, registry};
 //! use warpline::{Device, RunData, RunOptions, run};
 //!
@@ -19,12 +19,12 @@
 //! let device = Device::cpu();
 //! let work = registry()[1].default_work(Place::Cpu, &device.target())?;
 //! let folder = tempfile::tempdir()?;
-//! for tensor in work.inputs(7) {
+//! for tensor in work.draw(7) {
 //!     let file = folder.path().join(format!("{}.bin", tensor.spec.name));
 //!     std::fs::write(file, &tensor.data)?;
 //! }
-//! let inputs = Source::open(folder.path())?.tensors(&data::specs(work.as_ref()))?;
-//! assert_eq!(inputs, work.inputs(7));
+//! let inputs = Source::open(folder.path())?.tensors(&work.inputs())?;
+//! assert_eq!(inputs, work.draw(7));
 //! let options = RunOptions::with_data(RunData::new(inputs));
 //! let outcome = run(work.as_ref(), &device, &options)?;
 //! assert!(outcome.passed());
@@ -39,18 +39,7 @@ mod source;
 pub use safetensors::encode;
 pub use source::Source;
 
-use warpline_kernels::{AnyWork, TensorSpec};
-
 /// How the name of a file ends that says types and shapes.
 pub const SAFETENSORS: &str = "safetensors";
 /// How the name of a file ends that holds elements alone.
 pub const BIN: &str = "bin";
-
-/// The inputs of work, before they exist.
-pub fn specs(work: &dyn AnyWork) -> Vec<TensorSpec> {
-    match work.period() {
-        Some(period) => period.inputs,
-        // Those that a seed draws have the same names, types and shapes.
-        None => work.inputs(0).into_iter().map(|t| t.spec).collect(),
-    }
-}

@@ -124,7 +124,7 @@ impl Bench {
         let open = || -> Result<Self, Error> {
             let ready = loaded(work, device)?;
             let stream = Stream::new(ready.context())?;
-            let (inputs, outputs) = (work.inputs(0), work.outputs());
+            let (inputs, outputs) = (work.draw(0), work.outputs());
             let buffers = Buffers::new(ready.context(), &inputs, &outputs, 0, &stream)?;
             Ok(Self {
                 ready,
@@ -151,7 +151,7 @@ impl Bench {
         if replayed != plain {
             return Ok(Err("a replay gave other bits than the launch".into()));
         }
-        let reference = work.reference(&work.inputs(0));
+        let reference = work.reference(&work.draw(0));
         for ((spec, produced), reference) in work.outputs().iter().zip(&replayed).zip(&reference) {
             let found = compare(spec, produced, reference);
             if !found.passed() {

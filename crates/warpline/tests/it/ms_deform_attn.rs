@@ -43,7 +43,7 @@ fn work(problem: &Problem, way: Way) -> (Work<MsDeformAttn>, Vec<HostTensor>) {
     };
     let target = Device::cpu().target();
     let work = Work::new(problem, &choice, &target).unwrap_or_else(|e| panic!("{e}"));
-    let inputs = work.inputs(3);
+    let inputs = work.draw(3);
     (work, inputs)
 }
 

@@ -69,7 +69,7 @@ fn holds(
                     .arrange(&plain, rows, 32)
                     .unwrap_or_else(|e| panic!("{e}"))
             });
-            let specs = work.inputs(0).into_iter().map(|t| t.spec);
+            let specs = AnyWork::inputs(&work).into_iter();
             let tensors = specs.zip(in_order(data.clone(), scales.collect()));
             let inputs = tensors.map(|(spec, data)| HostTensor { spec, data });
             let exact = (0..m * n).map(|i| (exact(i / n, i % n), 0.0)).collect();
@@ -128,7 +128,7 @@ fn full_range_codes_are_within_their_bound() {
             (state >> 56) as u8
         };
         let inputs: Vec<_> = work
-            .inputs(0)
+            .draw(0)
             .into_iter()
             .map(|mut tensor| {
                 match tensor.spec.name {

@@ -18,7 +18,7 @@ fn row<K: RowOp>(x: &[f64], dtype: Float, form: Form, options: K::Options) -> Ou
     let device = Device::cpu();
     let work = Work::<Rows<K>>::new(problem, &choice, &device.target());
     let work = work.unwrap_or_else(|e| panic!("{e}"));
-    let mut inputs = work.inputs(0);
+    let mut inputs = work.draw(0);
     inputs[0] = HostTensor::round(inputs[0].spec.clone(), x.iter().copied());
     let options = RunOptions::with_data(RunData::new(inputs));
     run(&work, &device, &options).unwrap_or_else(|e| panic!("{e}"))
@@ -110,7 +110,7 @@ fn four_times_the_bound_is_wrong() {
     let options = softmax::Op::default_options();
     let problem = Problem::dense(1, 1024, Float::Bf16, options);
     let work = Work::<Softmax>::new(problem, &Choice::default(), &device.target()).unwrap();
-    let inputs = work.inputs(0);
+    let inputs = work.draw(0);
     let reference = &work.reference(&inputs)[0];
     let spec = &work.outputs()[0];
     let exact = HostTensor::round(spec.clone(), reference.iter().map(|r| r.0));

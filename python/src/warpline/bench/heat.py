@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from . import elsewhere, inputs
+from . import inputs
 from .peers import EAGER, OPS, Built, Op, Peer
 from .protocol import DeviceLost, Timer, alive, fresh, reason
 from .record import AGAIN, BARE, COPY, FAILED, OURS, SKIPPED, TIMED, WRONG, Contender, Measured
@@ -57,7 +57,6 @@ def measure(problem: Problem, timer: Timer, settings: Settings) -> Measured:
         flops=problem.flops,
         bytes=problem.bytes,
         compute_bound=problem.compute_bound,
-        elsewhere=elsewhere.of(problem),
     )
     fresh()
     try:
@@ -87,6 +86,7 @@ def _measure(problem: Problem, measured: Measured, timer: Timer, settings: Setti
         measured.notes.append("no reference and no peers are declared: alone, and not checked")
         _guarded(ours, lambda: _build(ours))
     else:
+        measured.elsewhere = op.elsewhere(problem)
         measured.notes += _check_all(op, args, entries)
     # After the check, so that the reference and the copy are not there at once.
     fresh_memory()

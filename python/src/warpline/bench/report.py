@@ -6,7 +6,6 @@ import textwrap
 from collections.abc import Sequence
 
 from . import suites
-from .elsewhere import MACHINE
 from .host import DEAR_S
 from .record import (
     AGAIN,
@@ -28,6 +27,8 @@ from .suites import Problem
 
 #: What stands in the table for a contender that was not timed.
 CELLS = {WRONG: "wrong", FAILED: "failed", SKIPPED: "n/a"}
+#: The machine of figures that were not measured here.
+MACHINE = "one H200, not in this run"
 QUICK = "QUICK RUN: too few rounds, not for publication."
 
 

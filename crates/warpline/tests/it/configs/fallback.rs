@@ -1,8 +1,8 @@
 //! The baseline takes the place of a selected config that is undecided, and of no other.
 
 use warpline::kernels::{
-    AnyWork, Buffer, Case, Cost, Family, FamilyError, HostTensor, Place, Plan, Program, Step,
-    TensorSpec, Work,
+    AnyWork, Buffer, Case, Family, FamilyError, HostTensor, Place, Plan, Program, Step, TensorSpec,
+    Work,
 };
 use warpline::kernels::{config, fields, words};
 use warpline::{Device, Error, RunOptions, prepare, prepare_exactly, run, tune};
@@ -97,9 +97,6 @@ impl Family for Ones {
     fn default_problem(_: Place) -> Problem {
         Problem { safe: true }
     }
-    fn check(_: &Problem) -> Result<(), FamilyError> {
-        Ok(())
-    }
     fn config(_: &Problem, choice: &Choice, _: &Target) -> Result<Config, FamilyError> {
         let schedule = choice.schedule.unwrap_or_else(Schedule::undecided);
         Ok(Config { schedule })
@@ -124,13 +121,10 @@ impl Family for Ones {
             .pointer("y", Buffer::Output(0));
         Plan::new(vec![step], 0)
     }
-    fn cost(_: &Problem) -> Cost {
-        Cost {
-            flops: 0.0,
-            bytes: 256.0,
-        }
+    fn inputs(_: &Problem) -> Vec<TensorSpec> {
+        vec![spec("x")]
     }
-    fn inputs(_: &Problem, _: u64) -> Vec<HostTensor> {
+    fn draw(_: &Problem, _: u64) -> Vec<HostTensor> {
         vec![HostTensor::round(spec("x"), [0.0; 32])]
     }
     fn outputs(_: &Problem) -> Vec<TensorSpec> {

@@ -1,7 +1,7 @@
 //! A family of one kernel, which the stand-in runs as well as any.
 
 use warpline::kernels::{
-    Case, Cost, Family, FamilyError, HostTensor, Place, Plan, Step, TensorSpec, Work,
+    Case, Family, FamilyError, HostTensor, Place, Plan, Step, TensorSpec, Work,
 };
 use warpline::kernels::{config, fields};
 use warpline::{Device, Error, Outcome, Prepared, RunOptions, prepare, run};
@@ -40,16 +40,9 @@ impl Family for Zeros {
     fn default_problem(_: Place) -> Size {
         Size { n: 8 }
     }
-    fn check(_: &Size) -> Result<(), FamilyError> {
-        Ok(())
-    }
     fn config(_: &Size, choice: &Choice, _: &Target) -> Result<Form, FamilyError> {
         let moves_registers = choice.moves_registers.unwrap_or(false);
         Ok(Form { moves_registers })
-    }
-    fn candidates(_: &Size, _: &Target) -> Vec<Form> {
-        let moves_registers = false;
-        vec![Form { moves_registers }]
     }
     fn plan(_: &Size, form: &Form, _: &Target) -> Result<Plan, FamilyError> {
         let kernel = Kernel::build("scale", &Target::SM_90A, |k| {
@@ -62,13 +55,7 @@ impl Family for Zeros {
         })?;
         Plan::new(vec![Step::new(kernel, [1, 1, 1])], 64)
     }
-    fn cost(p: &Size) -> Cost {
-        Cost {
-            flops: 0.0,
-            bytes: 4.0 * p.n as f64,
-        }
-    }
-    fn inputs(_: &Size, _: u64) -> Vec<HostTensor> {
+    fn inputs(_: &Size) -> Vec<TensorSpec> {
         vec![]
     }
     fn outputs(p: &Size) -> Vec<TensorSpec> {

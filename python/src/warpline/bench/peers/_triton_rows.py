@@ -12,8 +12,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from .peers import Built
-from .protocol import quickest
+from ..protocol import quickest
+from . import Built
 
 
 @triton.jit

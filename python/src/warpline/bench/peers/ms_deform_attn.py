@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +11,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from .inputs import torch_dtype
+from ..inputs import torch_dtype
+from . import COMPILED, EAGER, Args, Built, Figure, Op, Peer, Tolerance
 
 if TYPE_CHECKING:
-    from .inputs import Args
-    from .peers import Built
-    from .suites import Arg, Problem, TensorSpec
+    from ..suites import Arg, Problem, TensorSpec
 
 #: Queries of a small problem, and the sides of its levels.
 SMALL_QUERIES, SMALL_SIDE = 64, 4
@@ -145,8 +144,6 @@ def sampled(value: Tensor, levels: Levels, locations: Tensor, weights: Tensor) -
 
 def _built(function: Callable[..., Tensor], args: Args) -> Built:
     """A function on the maps without borders."""
-    from .peers import Built
-
     levels, given = pairs(args["spatial_shapes"]), args["value"]
     border = border_of(given.shape[1], levels)
     if border:
@@ -196,3 +193,41 @@ def reference(
                     corner = value.gather(1, pixel[..., None].expand(-1, -1, -1, channels))
                     out.addcmul_(corner, share[..., None])
     return out.flatten(2)
+
+
+def figures() -> Iterator[Figure]:
+    """Times of others: the batch of small maps, and the encoder of Deformable-DETR."""
+    small, encoder = {"batch": 48, "num_query": 20522}, {"batch": 2, "num_query": 22223}
+    whose = {
+        "public fp16 halo kernel": ("2.4 % relative error", {"layout": "halo"}),
+        "Deformable-DETR's fp32 kernel": ("values in f32", {}),
+        "torch grid_sample fp16": ("", {}),
+    }
+    times = [
+        ({**small, "locations": "uniform"}, (567.0, 3774.0, 24352.0)),
+        ({**small, "locations": "grid"}, (493.0, 3396.0, 19610.0)),
+        ({**encoder, "locations": "uniform"}, (None, 807.0, 4803.0)),
+    ]
+    for fields, row in times:
+        for (name, (note, only)), micros in zip(whose.items(), row, strict=True):
+            if micros is not None:
+                yield Figure({**fields, **only}, name, micros, note)
+
+
+OP = Op(
+    reference=reference,
+    split=("value", "sampling_locations", "attention_weights"),
+    # Both work out where points are in 16 bits.
+    peers=(
+        Peer("torch", EAGER, eager, slack=100),
+        Peer("torch.compile", COMPILED, compiled, slack=100),
+    ),
+    draw={"value": value, "sampling_locations": locations, "attention_weights": weights},
+    small=small,
+    tolerance={
+        "f16": Tolerance(2e-3, 2.0**-10),
+        "bf16": Tolerance(4e-3, 2.0**-7),
+        "f32": Tolerance(2e-5, 2.0**-18),
+    },
+    figures=tuple(figures()),
+)

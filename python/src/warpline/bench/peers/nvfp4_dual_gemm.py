@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from .._nvfp4 import nvfp4_dequantize, scale_shape
-from . import inputs, torch_products
+from ..._nvfp4 import nvfp4_dequantize, scale_shape
+from .. import inputs
+from . import COMPILED, EAGER, Args, Bare, Built, Op, Peer, swiglu
+from .matmul import matmul
 
 if TYPE_CHECKING:
-    from .inputs import Args
-    from .peers import Built
-    from .suites import Arg, Problem, TensorSpec
+    from ..suites import Arg, Problem, TensorSpec
 
 
 def codes(problem: Problem, spec: TensorSpec, generator: torch.Generator) -> Tensor:
@@ -70,12 +70,10 @@ def _operands(args: Args) -> tuple[Tensor, Tensor, Tensor]:
 def reference(**args: Any) -> Tensor:
     """The layer in float64."""
     x, gate, up = (operand.double() for operand in _operands(args))
-    return torch_products.swiglu_reference(x, gate, up)
+    return swiglu.reference(x, gate, up)
 
 
 def _built(function: Any, args: Args, at_once: bool) -> Built:
-    from .peers import Built
-
     x, gate, up = (operand.half() for operand in _operands(args))
     note = "operands made f16 before"
     if not at_once:
@@ -86,21 +84,35 @@ def _built(function: Any, args: Args, at_once: bool) -> Built:
 
 def eager(args: Args) -> Built:
     """torch: two products."""
-    return _built(torch_products.swiglu, args, False)
+    return _built(swiglu.swiglu, args, False)
 
 
 def compiled(args: Args) -> Built:
     """The same through ``torch.compile``."""
-    function = torch.compile(torch_products.swiglu, fullgraph=True, dynamic=False)
+    function = torch.compile(swiglu.swiglu, fullgraph=True, dynamic=False)
     return _built(function, args, False)
 
 
 def compiled_at_once(args: Args) -> Built:
     """One product for both weights, through ``torch.compile``."""
-    function = torch.compile(torch_products.swiglu_at_once, fullgraph=True, dynamic=False)
+    function = torch.compile(swiglu.swiglu_at_once, fullgraph=True, dynamic=False)
     return _built(function, args, True)
 
 
 def one_product(args: Args) -> Built:
     """Both products as one of torch's, and nothing else."""
-    return _built(lambda x, weights: torch_products.matmul(x, weights.mT), args, True)
+    return _built(lambda x, weights: matmul(x, weights.mT), args, True)
+
+
+OP = Op(
+    reference=reference,
+    split=(),
+    peers=(
+        Peer("torch", EAGER, eager),
+        Peer("torch.compile", COMPILED, compiled),
+        Peer("torch.compile, one mm", COMPILED, compiled_at_once),
+    ),
+    draw={**dict.fromkeys(SCALES, codes), **dict.fromkeys(SCALES.values(), scales)},
+    bare=Bare("torch", one_product),
+    small=small,
+)

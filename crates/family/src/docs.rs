@@ -1,0 +1,53 @@
+//! A family as a section of Markdown, made from its declarations.
+
+use crate::erased::{AnyFamily, AnyOp};
+use crate::family::Place;
+use crate::field::{Field, Kind};
+use std::fmt::Write as _;
+
+/// Returns the section of a family: its problem, its config, its ops and its suites.
+pub fn markdown(family: &dyn AnyFamily) -> String {
+    let mut text = format!("## {}\n\n{}.\n", family.name(), family.about());
+    let fields = family.fields(Place::Gpu);
+    for (title, fields) in [("problem", fields.problem), ("config", fields.config)] {
+        if !fields.is_empty() {
+            let _ = write!(text, "\n| {title} | values | meaning |\n|---|---|---|\n");
+            text.extend(fields.iter().map(row));
+        }
+    }
+    let ops = family.ops();
+    if !ops.is_empty() {
+        text += "\nOps:\n\n";
+        text.extend(ops.iter().map(op));
+    }
+    let suites = family.suites();
+    if !suites.is_empty() {
+        let _ = write!(text, "\nSuites: {}.\n", suites.join(", "));
+    }
+    text
+}
+
+/// A field, with the default of a GPU.
+fn row(field: &Field) -> String {
+    let mut values = match &field.kind {
+        Kind::Number { unit } => unit.to_lowercase(),
+        Kind::Flag => "true, false".to_owned(),
+        Kind::Words(words) => {
+            let names: Vec<_> = words.iter().map(|word| word.name).collect();
+            names.join(", ")
+        }
+    };
+    if let Some(rule) = field.rule {
+        let _ = write!(values, ", {rule}");
+    }
+    if let Some(default) = &field.default {
+        let default = default.as_str().map_or(default.to_string(), str::to_owned);
+        let _ = write!(values, " (default {default})");
+    }
+    let help = field.help.replace('|', "\\|");
+    format!("| `{}` | {values} | {help} |\n", field.flag())
+}
+
+fn op(op: &AnyOp) -> String {
+    format!("- `{}`: {}.\n", op.signature.schema(), op.signature.about)
+}

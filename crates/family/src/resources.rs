@@ -1,0 +1,38 @@
+//! The resources of a config's kernel, and whether they fit an SM.
+
+use crate::error::FamilyError;
+use warpline_ir::Target;
+use warpline_ir::build::{Builder, Resources};
+
+/// Returns the resources of the kernel that `declare` declares; rejects a kernel whose CTA needs
+/// more shared memory than an SM has. `what` names the part of the config that decides it.
+///
+/// ```
+/// use warpline_family::resources;
+/// use warpline_ir::{Target, build::Builder};
+///
+/// fn copy(k: Builder, stages: u32) {
+///     k.ring("tiles", stages, |s| s.vector::<f32>(4096));
+///     k.role("all").body(|| {});
+/// }
+/// let target = Target::SM_90A;
+/// assert_eq!(resources("3 stages", &target, |k| copy(k, 3))?.threads, 32);
+/// let error = resources("99 stages", &target, |k| copy(k, 99)).unwrap_err().to_string();
+/// assert!(error.starts_with("99 stages need 16"));
+/// # Ok::<(), warpline_family::FamilyError>(())
+/// ```
+pub fn resources(
+    what: &str,
+    target: &Target,
+    declare: impl FnOnce(Builder),
+) -> Result<Resources, FamilyError> {
+    let resources = Resources::of(target, declare)?;
+    let (needed, has) = (resources.shared_bytes, target.shared_bytes);
+    match needed <= has {
+        true => Ok(resources),
+        false => Err(FamilyError::Config(format!(
+            "{what} need {needed} bytes of shared memory; {} has {has}",
+            target.name
+        ))),
+    }
+}

@@ -1,0 +1,29 @@
+use super::launches;
+use warpline_kernels::ms_deform_attn::{MsDeformAttn, Problem};
+
+#[test]
+fn deformable_attention_of_every_extent() {
+    let level = |height, width| [[height, width]];
+    let problem = |batch, queries, heads, height, width| {
+        Problem::new(batch, queries, heads, 4, &level(height, width))
+    };
+    for p in [
+        problem(0, 0, 1, 1, 1),
+        problem(0, 5, 1, 1, 1),
+        problem(3, 0, 2, 7, 5),
+        problem(1, 1, 1, 1, 1),
+        problem(1, (1 << 31) - 1, 1, 3, 3),
+        problem(1, 1, 1, 1 << 11, 1 << 11),
+        problem(1, 1, 1 << 20, 1, 1),
+        problem((1 << 31) - 1, 1, 1, 1, 1),
+    ] {
+        let outcome = launches::<MsDeformAttn>(p.clone(), &Default::default());
+        if let Err(text) = outcome {
+            // The grid may refuse to count so many parts; a kernel refuses no launch.
+            assert!(
+                text.contains("a grid counts less than 2147483648"),
+                "{p:?}: {text}"
+            );
+        }
+    }
+}

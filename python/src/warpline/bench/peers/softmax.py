@@ -1,0 +1,22 @@
+"""Softmax."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ._rows import row_op
+
+
+def softmax(x: Tensor, dim: int = -1) -> Tensor:
+    """Softmax along a side."""
+    return torch.softmax(x, dim)
+
+
+def reference(x: Tensor, dim: int = -1) -> Tensor:
+    """Softmax by its definition, in the precision of the input."""
+    powers = (x - x.amax(dim, keepdim=True)).exp_()
+    return powers.div_(powers.sum(dim, keepdim=True))
+
+
+OP = row_op(softmax, reference)
