@@ -1,7 +1,7 @@
 //! Configs of GEMMs: flags that go together, and sizes that are the builder's.
 
 use warpline_kernels::gemm::{Choice, Factor, Gemm, Problem, Schedule};
-use warpline_kernels::{Family as _, Request};
+use warpline_kernels::{Family as _, Fields as _};
 use warpline_testkit::kernel::TARGET;
 
 fn problem() -> Problem {
@@ -10,9 +10,12 @@ fn problem() -> Problem {
 
 /// What `gemm` says to flags.
 fn said(flags: &str) -> String {
-    let request = Request::from_flags(flags.split_whitespace()).unwrap();
-    let read = request.read::<Gemm>(warpline_kernels::Place::Cpu);
-    let (_, choice) = read.unwrap();
+    let mut choice = Choice::default();
+    let words: Vec<_> = flags.split_whitespace().collect();
+    for flag in words.chunks(2) {
+        let name = flag[0].trim_start_matches("--").replace('-', "_");
+        choice.set(&name, flag[1]).unwrap();
+    }
     match Gemm::config(&problem(), &choice, &TARGET) {
         Ok(config) => format!("{:?}", config.schedule),
         Err(e) => e.to_string(),

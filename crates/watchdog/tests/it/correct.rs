@@ -16,7 +16,7 @@ fn outputs(
 ) -> Vec<Vec<u8>> {
     let mut memory = Memory::new();
     let bound = Bound {
-        inputs: (work.inputs(1).iter())
+        inputs: (work.draw(1).iter())
             .map(|t| memory.alloc_from(&t.data, t.spec.name))
             .collect(),
         outputs: (work.outputs().iter())

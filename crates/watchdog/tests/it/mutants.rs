@@ -41,7 +41,7 @@ fn ends_with_a_report(name: &str) {
         for timing in [Timing::Eager, Timing::Late] {
             let mut memory = Memory::new();
             let bound = Bound {
-                inputs: (work.inputs(1).iter())
+                inputs: (work.draw(1).iter())
                     .map(|t| memory.alloc_from(&t.data, t.spec.name))
                     .collect(),
                 outputs: (work.outputs().iter())
