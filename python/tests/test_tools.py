@@ -55,6 +55,16 @@ def test_numbers_may_be_text() -> None:
     assert warpline.check("softmax", rows="4", cols="64") == warpline.check("softmax", rows=4, cols=64)
 
 
+def test_a_family_may_be_meant_by_a_flag_of_another() -> None:
+    flags = {"m": 16, "n": 64, "k": 64, "scale_layout": "block"}
+    answer = warpline.check("dual-gemm", dtype="nvfp4", **flags)
+    assert answer == warpline.check("nvfp4-dual-gemm", **flags)
+    assert answer["family"] == "nvfp4-dual-gemm"
+    assert warpline.emit("dual-gemm", dtype="nvfp4", **flags) == warpline.emit("nvfp4-dual-gemm", **flags)
+    said = refused("bad-problem", "dual-gemm", scale_layout="block")
+    assert said.startswith("--scale-layout requires --dtype nvfp4 (the family nvfp4-dual-gemm)\nhelp: ")
+
+
 def test_a_family_that_is_not_there_is_refused_with_those_that_are() -> None:
     families = ", ".join(f["name"] for f in warpline.families())
     said = refused("bad-problem", "layer_norm")

@@ -23,7 +23,7 @@ pub(crate) fn read<F: Family, R: ReadRequest>(
     let mut meant = Meant {
         request,
         place,
-        own: FamilyFields::of::<F>(place),
+        own: FamilyFields::of::<F>,
         task,
         read: None,
     };
@@ -53,8 +53,8 @@ fn flag(field: &str, word: &str) -> String {
 struct Meant<'a, R: ReadRequest> {
     request: &'a Request,
     place: Place,
-    /// The fields of the family that is asked.
-    own: FamilyFields,
+    /// Describes the fields of the family that is asked.
+    own: fn(Place) -> FamilyFields,
     task: &'a R,
     /// The answer, where it is not that family's.
     read: Option<Result<R::Output, FamilyError>>,
@@ -64,11 +64,13 @@ impl<R: ReadRequest> Redirects for Meant<'_, R> {
     fn family<F: Family>(&mut self, field: &'static str, word: Word) {
         let other = FamilyFields::of::<F>(self.place);
         let is_meant = (self.request.get(field)).is_some_and(|value| word.is(value));
-        let read = match is_meant {
+        self.read = match is_meant {
             true => Some(self.redirect::<F>(field, &word, &other)),
-            false => self.foreign(F::NAME, field, &word, &other).map(Err),
+            false => {
+                let foreign = self.foreign(F::NAME, field, &word, &other);
+                self.read.take().or(foreign.map(Err))
+            }
         };
-        self.read = self.read.take().or(read);
     }
 }
 
@@ -80,12 +82,9 @@ impl<R: ReadRequest> Meant<'_, R> {
         word: &Word,
         other: &FamilyFields,
     ) -> Result<R::Output, FamilyError> {
-        let request = self.request.without(field);
-        let mut names = request.names();
-        let unknown = names.find_map(|name| match other.get(name) {
-            None => self.own.get(name),
-            Some(_) => None,
-        });
+        let (request, own) = (self.request.without(field), (self.own)(self.place));
+        let mut names = request.names().filter(|name| other.get(name).is_none());
+        let unknown = names.find_map(|name| own.get(name));
         if let Some(unknown) = unknown {
             let fields: Vec<_> = other.iter().map(Field::flag).collect();
             let text = format!(
@@ -96,12 +95,10 @@ impl<R: ReadRequest> Meant<'_, R> {
                 fields.join(", "),
                 flag = unknown.flag(),
             );
-            return Err(
-                match self.own.config.iter().any(|f| f.name == unknown.name) {
-                    true => FamilyError::Config(text),
-                    false => FamilyError::Problem(text),
-                },
-            );
+            return Err(match own.config.iter().any(|f| f.name == unknown.name) {
+                true => FamilyError::Config(text),
+                false => FamilyError::Problem(text),
+            });
         }
         self.task.read::<F>(&request)
     }
@@ -114,7 +111,8 @@ impl<R: ReadRequest> Meant<'_, R> {
         word: &Word,
         other: &FamilyFields,
     ) -> Option<FamilyError> {
-        let mut names = (self.request.names()).filter(|name| self.own.get(name).is_none());
+        let own = (self.own)(self.place);
+        let mut names = (self.request.names()).filter(|name| own.get(name).is_none());
         let foreign = names.find_map(|name| other.get(name))?.flag();
         let given = flag(field, word.name);
         Some(FamilyError::Problem(format!(

@@ -3,7 +3,7 @@
 use super::config::{Choice, Config, Order};
 use super::problem::Problem;
 use super::schedule::{Consumers, Depth, Dequantizer, Form, Schedule, WarpTile};
-use super::shared_memory::shared_bytes;
+use super::shared_memory::{most_stages, shared_bytes};
 use super::units::{BLOCK, WIDTH};
 use crate::roles::{self, Budget, Registers};
 use warpline_family::error::FamilyError;
@@ -252,13 +252,8 @@ fn check_registers(c: &Config, target: &Target) -> Result<(), FamilyError> {
     }
 }
 
-/// Bytes of shared memory that stays free unless the caller fixes the stages: the figures of the
-/// heuristic were measured so.
-const SPARE_BYTES: u32 = 2048;
-
 /// The stages that are asked for, or as many as are useful and fit.
 fn stages(p: &Problem, c: &Config, asked: &Choice, target: &Target) -> Result<u32, FamilyError> {
-    let bytes = |stages: u32| shared_bytes(&Config { stages, ..*c }, p.a_is_coded(), target);
     let stages = match asked.stages {
         Some(stages) if !(2..=32).contains(&stages) => {
             return reject(format!(
@@ -266,24 +261,12 @@ fn stages(p: &Problem, c: &Config, asked: &Choice, target: &Target) -> Result<u3
             ));
         }
         Some(stages) => stages,
-        None => {
-            // More are not faster, and where sums are split take long to check.
-            let useful = match (c.schedule, c.split_k) {
-                (Schedule::InTurn { .. }, _) => 3,
-                (_, 1) => 8,
-                _ => 5,
-            };
-            let mut most = 2;
-            for stages in (3..=useful).rev() {
-                if bytes(stages)? + SPARE_BYTES <= target.shared_bytes {
-                    most = stages;
-                    break;
-                }
-            }
-            most
-        }
+        None => match most_stages(c, p.a_is_coded(), target)? {
+            Some(most) => return Ok(most),
+            None => 2,
+        },
     };
-    let needed = bytes(stages)?;
+    let needed = shared_bytes(&Config { stages, ..*c }, p.a_is_coded(), target)?;
     if needed > target.shared_bytes {
         return reject(format!(
             "{stages} stages of {} x {} x {} need {needed} bytes of shared memory; {} has {}\n\

@@ -16,7 +16,7 @@ words! {
         /// Bands of rows, column by column inside a band
         #[default]
         Grouped = "grouped",
-        /// A curve that keeps neighbours near in both directions
+        /// A curve that keeps neighbors near in both directions
         Hilbert = "hilbert",
     }
 }

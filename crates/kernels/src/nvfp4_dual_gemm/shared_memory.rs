@@ -1,8 +1,9 @@
-//! Shared memory of a config, asked of the builder once.
+//! Shared memory of a config, and the stages that fit: asked of the builder once.
 
 use super::config::Config;
 use super::kernel::declare;
 use super::kernel_spec::KernelSpec;
+use super::schedule::Schedule;
 use crate::gemm::Activation;
 use half::f16;
 use std::collections::HashMap;
@@ -10,11 +11,18 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use warpline_ir::build::{Order, Resources};
 use warpline_ir::{BuildErrors, Target};
 
+/// Target, config, and whether A is given in codes.
+type Key = (&'static str, Config, bool);
+
+/// Numbers of configs that were asked for.
+type Known = LazyLock<Mutex<HashMap<Key, u32>>>;
+
 /// The most configs that are remembered; beyond, all are forgotten.
 const MOST: usize = 8192;
 
-/// Target, config, and whether the kernel gets A in codes.
-type Key = (&'static str, Config, bool);
+/// Bytes of shared memory that stay free unless the caller fixes the stages: the figures of the
+/// heuristic were measured so.
+const SPARE_BYTES: u32 = 2048;
 
 /// Returns the bytes of shared memory that the kernel of a config takes, for an A in codes or in
 /// 16 bits.
@@ -23,9 +31,57 @@ pub(super) fn shared_bytes(
     a_is_coded: bool,
     target: &Target,
 ) -> Result<u32, BuildErrors> {
-    static KNOWN: LazyLock<Mutex<HashMap<Key, u32>>> = LazyLock::new(Mutex::default);
-    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    // Neither the grid nor the order of tiles nor cache hints take any.
+    static KNOWN: Known = LazyLock::new(Mutex::default);
+    remembered(&KNOWN, c, a_is_coded, target, |config| {
+        let spec = KernelSpec {
+            config: *config,
+            gate: Activation::None,
+            tensor_scales: &[],
+            a_is_coded: config.takes_codes(a_is_coded),
+            is_settled: true,
+            is_whole: true,
+        };
+        let resources = Resources::of(target, |k| declare::<f16>(k, &spec))?;
+        Ok(resources.shared_bytes)
+    })
+}
+
+/// Returns the most stages that are useful and leave some bytes of shared memory free; none where 2
+/// are too many.
+pub(super) fn most_stages(
+    c: &Config,
+    a_is_coded: bool,
+    target: &Target,
+) -> Result<Option<u32>, BuildErrors> {
+    static KNOWN: Known = LazyLock::new(Mutex::default);
+    let c = Config { stages: 0, ..*c };
+    let most = remembered(&KNOWN, &c, a_is_coded, target, |config| {
+        // More are not faster, and where sums are split take long to check.
+        let useful = match (config.schedule, config.split_k) {
+            (Schedule::InTurn { .. }, _) => 3,
+            (_, 1) => 8,
+            _ => 5,
+        };
+        for stages in (2..=useful).rev() {
+            let bytes = shared_bytes(&Config { stages, ..*config }, a_is_coded, target)?;
+            if bytes + SPARE_BYTES <= target.shared_bytes {
+                return Ok(stages);
+            }
+        }
+        Ok(0)
+    })?;
+    Ok(Some(most).filter(|&stages| stages > 0))
+}
+
+/// Returns the number of a config, worked out by `of` where it is new. Neither the grid nor the
+/// order of tiles nor cache hints take shared memory.
+fn remembered(
+    known: &Known,
+    c: &Config,
+    a_is_coded: bool,
+    target: &Target,
+    of: impl FnOnce(&Config) -> Result<u32, BuildErrors>,
+) -> Result<u32, BuildErrors> {
     let config = Config {
         order: Order::RowMajor,
         hints: false,
@@ -33,31 +89,24 @@ pub(super) fn shared_bytes(
         ..*c
     };
     let key = (target.name, config, a_is_coded);
-    if let Some(&bytes) = known().get(&key) {
-        return Ok(bytes);
+    let lock = || known.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(&number) = lock().get(&key) {
+        return Ok(number);
     }
-    let spec = KernelSpec {
-        config,
-        gate: Activation::None,
-        tensor_scales: &[],
-        a_is_coded: config.takes_codes(a_is_coded),
-        is_settled: true,
-        is_whole: true,
-    };
-    let bytes = Resources::of(target, |k| declare::<f16>(k, &spec))?.shared_bytes;
-    let mut known = known();
+    let number = of(&config)?;
+    let mut known = lock();
     if known.len() >= MOST {
         known.clear();
     }
-    known.insert(key, bytes);
-    Ok(bytes)
+    known.insert(key, number);
+    Ok(number)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::nvfp4_dual_gemm::kernel;
-    use crate::nvfp4_dual_gemm::schedule::{Consumers, Depth, Dequantizer, Schedule, WarpTile};
+    use crate::nvfp4_dual_gemm::schedule::{Consumers, Depth, Dequantizer, WarpTile};
 
     #[test]
     fn the_declared_bytes_are_those_of_the_kernel() {
