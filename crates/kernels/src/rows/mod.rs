@@ -9,22 +9,27 @@
 //! |---|---|
 //! | [`op`] | what a family states |
 //! | `call` | the family's op: from a call to a problem |
-//! | `problem`, `config`, `rule` | what is asked; how rows are dealt to threads; the rule that chooses |
+//! | `problem`, `config` | what is asked; how rows are dealt to threads |
+//! | `room`, `legal`, `heuristic` | sizes of a config; configs that are rejected; the selection |
 //! | `seat` | which units of which row a thread holds |
 //! | `cell`, `raw` | units in memory and as fp32 registers |
 //! | `meet` | records of lanes, warps and CTAs come together |
-//! | `line` | the forms that hold a row |
+//! | `context` | the steps of the forms that hold a row |
 //! | `sweeps` | the form for rows that no cluster holds |
+//! | `forms` | the kernel of a config: parameters, rings, roles |
 
 mod call;
 mod cell;
 mod config;
-mod line;
+mod context;
+mod forms;
+mod heuristic;
+mod legal;
 mod meet;
 pub mod op;
 mod problem;
 mod raw;
-mod rule;
+mod room;
 mod seat;
 mod sweeps;
 mod table;
@@ -33,7 +38,6 @@ pub use config::{Choice, Config, Form, Weights};
 pub use op::{Given, Held, Lanes, RowOp, Stat};
 pub use problem::{Matrix, Problem};
 
-use half::{bf16, f16};
 use serde_json::{Value, json};
 use std::marker::PhantomData;
 use warpline_family::Op;
@@ -45,7 +49,7 @@ use warpline_family::numbers::{Random, half_ulp};
 use warpline_family::plan::{Buffer, Plan, Step};
 use warpline_family::program::Program;
 use warpline_family::tensor::{HostTensor, TensorSpec};
-use warpline_ir::Target;
+use warpline_ir::{Kernel, Target};
 
 /// The family of an operation on rows.
 #[derive(Clone, Copy, Debug)]
@@ -78,15 +82,11 @@ impl<K: RowOp> Family for Rows<K> {
     }
 
     fn config(p: &Self::Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
-        let weights = K::vectors(&p.options).len();
-        Config::new(&p.shape()?, weights, choice, target)
+        heuristic::select::<K>(p, choice, target)
     }
 
     fn candidates(p: &Self::Problem, target: &Target) -> Vec<Config> {
-        match p.shape() {
-            Ok(shape) => config::candidates(&shape, K::vectors(&p.options).len(), target),
-            Err(_) => Vec::new(),
-        }
+        heuristic::candidates::<K>(p, target)
     }
 
     fn baseline(
@@ -111,10 +111,11 @@ impl<K: RowOp> Family for Rows<K> {
             K::NAME,
             p.matrix.dtype
         );
-        let kernel = Program::once(key, target, |target| match p.matrix.dtype {
-            Float::F32 => line::build::<K, f32>(c, &p.options, target),
-            Float::F16 => line::build::<K, f16>(c, &p.options, target),
-            Float::Bf16 => line::build::<K, bf16>(c, &p.options, target),
+        let kernel = Program::once(key, target, |target| {
+            let name = K::NAME.replace('-', "_");
+            Kernel::build(&name, target, |k| {
+                forms::roles::<K>(k, p.matrix.dtype, &p.options, c)
+            })
         })?;
         // Sides and strides are less than 2³², as `shape` has checked.
         let mut step = Step::new(kernel, [c.ctas, 1, 1])
