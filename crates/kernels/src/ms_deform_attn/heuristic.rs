@@ -488,7 +488,20 @@ fn parts(p: &Problem, round: u32, groups: u64, target: &Target) -> (u32, f64) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{MsDeformAttn, table};
     use super::*;
+    use warpline_family::family::Family as _;
+
+    #[test]
+    fn sizes_are_those_of_the_kernel() {
+        let target = Target::SM_90A;
+        for case in table::cases().into_iter().step_by(7) {
+            let config = select(&case.problem, &case.choice, &target).unwrap();
+            let plan = MsDeformAttn::plan(&case.problem, &config, &target).unwrap();
+            let kernel = &plan.steps[0].kernel;
+            assert_eq!(config.shared_bytes, kernel.shared_bytes, "{config:?}");
+        }
+    }
 
     fn refused(choice: Choice) -> String {
         let problem = Problem::new(1, 192, 1, 4, &[[16, 12]]);

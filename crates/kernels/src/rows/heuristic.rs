@@ -3,7 +3,7 @@
 use super::cell::VECTOR;
 use super::config::{Choice, Config, Form, Weights, refuse};
 use super::legal;
-use super::op::RowOp;
+use super::op::{MOST_NUMBERS, RowOp};
 use super::problem::Problem;
 use super::room::Room;
 use warpline_family::error::FamilyError;
@@ -72,14 +72,14 @@ pub(super) fn select<K: RowOp>(
 /// Returns legal configs, best guess first.
 pub(super) fn candidates<K: RowOp>(problem: &Problem<K::Options>, target: &Target) -> Vec<Config> {
     let mut all: Vec<Config> = Vec::new();
-    let mut add = |choice: Choice| {
-        let config = select::<K>(problem, &choice, target).ok();
-        all.extend(config.filter(|c| !all.contains(c)));
-    };
-    add(Choice::default());
     let Ok(room) = Room::<K>::new(problem, None, target) else {
         return all;
     };
+    let mut add = |choice: Choice| {
+        let config = select::<K>(problem, &choice, target).ok();
+        all.extend(config.filter(|c| room.has_room(c) && !all.contains(c)));
+    };
+    add(Choice::default());
     let forms = [
         Form::Specialized,
         Form::ThreeRoles,
@@ -135,33 +135,44 @@ impl<K: RowOp> Room<'_, K> {
         let ring = (self.vectors && bytes >= least).then_some(Form::Specialized);
         for form in ring.into_iter().chain([Form::Direct]) {
             let deal = self.deal(form, &Choice::default())?;
-            if self.holds(&deal) && self.fits(&deal) {
+            if self.holds(&deal) && self.has_room(&deal) {
                 return Ok(form);
             }
         }
         Ok(Form::TwoSweeps)
     }
 
-    /// Returns the first deal that has room, of those that agree with the choice:
+    /// Does a sized config leave the [reserve](record_reserve) free?
+    fn has_room(&self, c: &Config) -> bool {
+        c.shared_bytes.saturating_add(record_reserve::<K>(c)) <= self.target.shared_bytes
+    }
+
+    /// Returns the first legal deal that has room, of those that agree with the choice:
     ///
     /// 1. One CTA, weights in registers, as few threads as hold a row.
     /// 2. As few CTAs as have room for the weights in shared memory, two rows at once.
     /// 3. As few CTAs as hold a row.
     ///
-    /// If none has, the last one, which [`select`] rejects.
+    /// If the caller's numbers make none legal, the error is that of the first; if none has room,
+    /// the last one is left to [`select`] to check.
     fn deal(&self, form: Form, choice: &Choice) -> Result<Config, FamilyError> {
         let mut last = self.config(form, 16, 512, Weights::Global, choice);
+        let mut rejected = None;
         for (place, cluster, threads) in self.deals(form, choice) {
             last = self.config(form, cluster, threads, place, choice);
-            if self.holds(&last) {
-                legal::check(self, &last, choice)?;
-                last = self.with_stages(last)?;
-                if self.fits(&last) {
-                    break;
-                }
+            if !self.holds(&last) {
+                continue;
+            }
+            if let Err(why) = legal::check(self, &last, choice) {
+                rejected = rejected.or(Some(why));
+                continue;
+            }
+            last = self.with_stages(last)?;
+            if self.has_room(&last) {
+                return Ok(last);
             }
         }
-        Ok(last)
+        rejected.map_or(Ok(last), Err)
     }
 
     /// Lists the deals to try: where weights stay, CTAs of a cluster, threads of a row.
@@ -236,12 +247,21 @@ impl<K: RowOp> Room<'_, K> {
         };
         for stages in (c.stages + 1..=most).rev() {
             let config = self.sized(Config { stages, ..c })?;
-            if self.fits(&config) {
+            if self.has_room(&config) {
                 return Ok(config);
             }
         }
         self.sized(c)
     }
+}
+
+/// Bytes of shared memory that a selected deal leaves free: as many as its records would grow by
+/// if each had the most numbers of any op. All ops over rows so select the same deal for a shape,
+/// and a deal that was measured for one of them serves all.
+fn record_reserve<K: RowOp>(c: &Config) -> u32 {
+    let warps = c.warps_of_row() * c.cluster;
+    let records = if warps > 1 { 2 * c.block * warps } else { 0 };
+    records * MOST_NUMBERS.saturating_sub(K::NOTHING.len() as u32) * 4
 }
 
 /// Rows that a CTA works on at once.
@@ -261,19 +281,33 @@ fn usual_block(form: Form, threads: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::table;
     use super::*;
-    use crate::layer_norm;
+    use crate::layer_norm::{self, LayerNorm};
     use crate::softmax;
+    use warpline_family::family::Family as _;
     use warpline_family::field::NoFields;
     use warpline_family::float::Float;
 
     fn config(choice: Choice) -> Result<Config, String> {
-        let options = layer_norm::Options {
-            eps: 1e-5,
-            affine: layer_norm::Affine::WeightBias,
-        };
+        let options = layer_norm::Options::default();
         let problem = Problem::dense(64, 4096, Float::Bf16, options);
         select::<layer_norm::Op>(&problem, &choice, &Target::SM_90A).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn sizes_are_those_of_the_kernel() {
+        let target = Target::SM_90A;
+        for case in table::cases::<layer_norm::Op>().into_iter().step_by(5) {
+            let config = LayerNorm::config(&case.problem, &case.choice, &target).unwrap();
+            let plan = LayerNorm::plan(&case.problem, &config, &target).unwrap();
+            let kernel = &plan.steps[0].kernel;
+            assert_eq!(
+                (config.cta_threads, config.shared_bytes),
+                (kernel.threads(), kernel.shared_bytes),
+                "{config:?}"
+            );
+        }
     }
 
     #[test]

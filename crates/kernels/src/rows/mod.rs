@@ -2,13 +2,13 @@
 //!
 //! A row is held in registers by the threads of a sub-warp, of some warps, or
 //! of a cluster of CTAs, so that each element is read once and written once;
-//! their records meet in shared memory. A family states what it measures and
+//! their records meet in shared memory. An op states what it measures and
 //! writes ([`RowOp`]); all else is here.
 //!
 //! | where | what |
 //! |---|---|
-//! | [`op`] | what a family states |
-//! | `call` | the family's op: from a call to a problem |
+//! | [`op`] | the description of an op |
+//! | `call` | the op's signature; the problem of a call |
 //! | `problem`, `config` | what is asked; how rows are dealt to threads |
 //! | `room`, `legal`, `heuristic` | sizes of a config; configs that are rejected; the selection |
 //! | `seat` | which units of which row a thread holds |
@@ -73,7 +73,7 @@ impl<K: RowOp> Family for Rows<K> {
             Place::Cpu => (64, Float::F32),
             Place::Gpu => (16384, Float::Bf16),
         };
-        Problem::dense(rows, 4096, dtype, K::default_options())
+        Problem::dense(rows, 4096, dtype, K::Options::default())
     }
 
     fn check(p: &Self::Problem) -> Result<(), FamilyError> {
@@ -196,7 +196,7 @@ impl<K: RowOp> Family for Rows<K> {
         let mut problems = Vec::new();
         for dtype in [Float::Bf16, Float::F32] {
             for (rows, cols) in shapes {
-                let problem = Problem::dense(rows, cols, dtype, K::default_options());
+                let problem = Problem::dense(rows, cols, dtype, K::Options::default());
                 problems.push(("memory", problem));
             }
         }

@@ -15,6 +15,9 @@ const MOST_HELD: u32 = 64;
 /// Registers of a thread beside those that hold values and weights.
 const BESIDE_HELD: u32 = 32;
 
+/// Bytes of shared memory that the system takes for each CTA, beside those of the kernel.
+const SYSTEM_BYTES: u32 = 1024;
+
 /// The rows of a problem, and the target that computes them.
 pub(super) struct Room<'a, K: RowOp> {
     options: &'a K::Options,
@@ -96,9 +99,10 @@ impl<'a, K: RowOp> Room<'a, K> {
     /// ptxas allocates them.
     pub(super) fn ctas_per_sm(&self, c: &Config) -> u32 {
         let registers = c.units * self.unit_registers(c.weights) + BESIDE_HELD;
+        let sm_bytes = self.target.shared_bytes + SYSTEM_BYTES;
         (2048 / c.cta_threads)
             .min(self.target.registers / (c.cta_threads * registers))
-            .min((self.target.shared_bytes / c.shared_bytes.max(1)).min(8))
-            .max(1)
+            .min(sm_bytes / (c.shared_bytes + SYSTEM_BYTES))
+            .clamp(1, 8)
     }
 }
