@@ -23,6 +23,15 @@ fields! {
     }
 }
 
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            eps: 1e-5,
+            affine: Affine::WeightBias,
+        }
+    }
+}
+
 words! {
     /// Which vectors scale and shift each column.
     pub enum Affine {
@@ -65,7 +74,7 @@ impl RowOp for Op {
 >>> warpline.layer_norm(x, eps=0.0)
 array([[-1.,  1.]], dtype=float32)";
 
-    fn asked(call: &Call<'_>) -> Result<Options, FamilyError> {
+    fn options(call: &Call<'_>) -> Result<Options, FamilyError> {
         let affine = match (call.optional("weight"), call.optional("bias")) {
             (None, None) => Affine::None,
             (Some(_), None) => Affine::Weight,
@@ -76,18 +85,6 @@ array([[-1.,  1.]], dtype=float32)";
         };
         let eps = call.number("eps")?;
         Ok(Options { eps, affine })
-    }
-
-    fn default_options() -> Options {
-        Options {
-            eps: 1e-5,
-            affine: Affine::WeightBias,
-        }
-    }
-
-    fn other_options() -> Vec<Options> {
-        let options = |affine| Options { eps: 0.5, affine };
-        vec![options(Affine::None), options(Affine::Weight)]
     }
 
     fn check(options: &Options) -> Result<(), FamilyError> {

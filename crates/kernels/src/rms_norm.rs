@@ -23,6 +23,15 @@ fields! {
     }
 }
 
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            eps: 1e-6,
+            affine: Affine::Weight,
+        }
+    }
+}
+
 words! {
     /// Which vector scales each column.
     pub enum Affine {
@@ -54,25 +63,13 @@ impl RowOp for Op {
 >>> (warpline.rms_norm(x) * 12.5**0.5).round(4)
 array([[3., 4.]], dtype=float32)";
 
-    fn asked(call: &Call<'_>) -> Result<Options, FamilyError> {
+    fn options(call: &Call<'_>) -> Result<Options, FamilyError> {
         let affine = match call.optional("weight") {
             None => Affine::None,
             Some(_) => Affine::Weight,
         };
         let eps = call.number("eps")?;
         Ok(Options { eps, affine })
-    }
-
-    fn default_options() -> Options {
-        Options {
-            eps: 1e-6,
-            affine: Affine::Weight,
-        }
-    }
-
-    fn other_options() -> Vec<Options> {
-        let affine = Affine::None;
-        vec![Options { eps: 0.5, affine }]
     }
 
     fn check(options: &Options) -> Result<(), FamilyError> {

@@ -39,7 +39,7 @@ impl RowOp for Op {
 >>> warpline.softmax(x).round(6)
 array([[0.25, 0.75]], dtype=float32)";
 
-    fn asked(call: &Call<'_>) -> Result<Options, FamilyError> {
+    fn options(call: &Call<'_>) -> Result<Options, FamilyError> {
         let (dim, rank) = (call.integer("dim")?, call.tensor("x")?.shape.len() as i64);
         match dim {
             -1 => Ok(NoFields),
@@ -49,26 +49,6 @@ array([[0.25, 0.75]], dtype=float32)";
                 rank - 1
             )),
         }
-    }
-
-    fn default_options() -> Options {
-        NoFields
-    }
-
-    fn other_options() -> Vec<Options> {
-        Vec::new()
-    }
-
-    fn check(_: &Options) -> Result<(), FamilyError> {
-        Ok(())
-    }
-
-    fn vectors(_: &Options) -> &'static [&'static str] {
-        &[]
-    }
-
-    fn scalars(_: &Options) -> Vec<(&'static str, f32)> {
-        Vec::new()
     }
 
     fn reference(_: &Options, x: &[f64], _: &[Vec<f64>]) -> Vec<(f64, f64)> {

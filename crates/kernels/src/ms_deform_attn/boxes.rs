@@ -53,13 +53,6 @@ fn pixels(class: &Class, lanes: &Lanes) -> u32 {
     lanes.items() * class.points * CORNERS
 }
 
-/// Bytes of shared memory of two such warps, their barriers with it.
-pub(super) fn line_bytes(class: &Class, lanes: &Lanes, stages: u32) -> u32 {
-    let boxes = pixels(class, lanes) * lanes.pixel * BYTES;
-    let barriers = 2 * (WEIGHTS + stages) * 8;
-    WEIGHTS * words(class, lanes) * 4 + stages * boxes + barriers
-}
-
 /// The map of a level: channels of all heads, columns, rows, batches.
 fn map(class: &Class, lanes: &Lanes) -> TensorMapDecl {
     TensorMapDecl {

@@ -1,10 +1,8 @@
 //! How it is solved: forms, options, and what follows from them.
 
-use super::boxes;
 use super::lanes::{Lanes, Reads};
 use super::problem::Class;
 use super::record::{Format, Shelf};
-use super::specialized;
 use warpline_family::{fields, words};
 
 words! {
@@ -164,6 +162,8 @@ pub struct Config {
     pub parts: u32,
     /// CTAs of the grid.
     pub ctas: u32,
+    /// Bytes of shared memory of a CTA, as the builder places them.
+    pub shared_bytes: u32,
 }
 
 impl From<&Config> for Choice {
@@ -192,32 +192,8 @@ impl From<&Config> for Choice {
 
 /// Registers of a thread that copies.
 pub(super) const COPIER_REGISTERS: u32 = 24;
-/// Bytes that barriers may take, or what lies between tiles.
-const BARRIERS: u64 = 128;
 
 impl Config {
-    /// Bytes of shared memory.
-    pub(super) fn shared_bytes(&self, class: &Class, heads: u32) -> u64 {
-        let lanes = Lanes::new(class, self.reads, heads);
-        let held = u64::from(self.held_pixels()) * u64::from(lanes.heads * class.pixel_bytes());
-        let [rings, bytes] = match self.form {
-            Form::Plain => [0, 0],
-            Form::Boxes => [
-                self.gathering(),
-                boxes::line_bytes(class, &lanes, self.stages),
-            ],
-            Form::Specialized => {
-                let given = match self.copied {
-                    true => specialized::given_bytes(class, &lanes, self.round(&lanes)),
-                    false => 0,
-                };
-                let shelf = self.shelf(class, &lanes);
-                [self.stages, (shelf.words() + shelf.rows()) * 4 + given]
-            }
-        };
-        held + u64::from(rings) * u64::from(bytes) + BARRIERS
-    }
-
     /// Pixels that are kept, with room for those of the last copy.
     pub(super) fn held_pixels(&self) -> u32 {
         self.held_boxes.into_iter().product()

@@ -4,7 +4,7 @@
 //! | where | what |
 //! |---|---|
 //! | [`problem`] | what is asked: extents, types, levels |
-//! | [`config`], `choose` | how it is solved, and why so |
+//! | [`config`], `heuristic` | how it is solved, and why so |
 //! | [`lanes`] | which lane of a warp reads what |
 //! | `level` | a level, and what becomes of a point in it |
 //! | `texel` | element types: how values are weighed and summed |
@@ -14,16 +14,18 @@
 //! | `record` | what is handed on of a point, and how |
 //! | `gather` | weighed sums of what lies around points |
 //! | `plain`, `specialized`, `boxes` | the forms |
+//! | `kernel` | the kernel of a class and a config |
 //! | `reference` | points that are drawn; float64 |
 //! | `op` | the op: from a call to a problem |
-//! | `suite` | what it is measured at |
+//! | `suite` | the problems it is measured at |
 //! | `stored` | what stored tensors say of a problem |
 //! | `table` | the test table |
 
 mod boxes;
-mod choose;
 pub mod config;
 mod gather;
+mod heuristic;
+mod kernel;
 pub mod lanes;
 mod level;
 mod line;
@@ -45,31 +47,21 @@ pub use config::{Choice, Config, Form, Handed, Order, Share};
 pub use lanes::Reads;
 pub use problem::{Layout, Locations, Problem, Shapes};
 
-use half::{bf16, f16};
 use lanes::Lanes;
-use line::Line;
-use problem::Class;
 use share::Shares;
-use texel::{Number, Texel};
 use walk::Walk;
 use warpline_family::Op;
 use warpline_family::error::FamilyError;
 use warpline_family::family::{Case, Cost, Family, Place};
-use warpline_family::float::Float;
 use warpline_family::plan::{Buffer, Plan, Step, TensorArg};
 use warpline_family::program::Program;
 use warpline_family::stored::{Asked, Stored};
 use warpline_family::tensor::{HostTensor, TensorSpec};
-use warpline_ir::{BuildErrors, Kernel, Target};
+use warpline_ir::{Kernel, Target};
 
 /// The family.
 #[derive(Clone, Copy, Debug)]
 pub struct MsDeformAttn;
-
-/// The levels of the encoder of Deformable-DETR.
-const DETR: [[u32; 2]; 4] = [[100, 167], [50, 84], [25, 42], [13, 21]];
-/// Those of a batch of 48 small maps.
-const SEED: [[u32; 2]; 4] = [[92, 160], [46, 80], [23, 40], [12, 20]];
 
 impl Family for MsDeformAttn {
     type Problem = Problem;
@@ -83,7 +75,7 @@ impl Family for MsDeformAttn {
     fn default_problem(place: Place) -> Problem {
         match place {
             Place::Cpu => Problem::new(2, 77, 2, 4, &[[16, 12], [8, 6], [4, 3], [2, 2]]),
-            Place::Gpu => Problem::new(2, 22223, 8, 4, &DETR),
+            Place::Gpu => Problem::new(2, 22223, 8, 4, &suite::DETR),
         }
     }
 
@@ -92,7 +84,7 @@ impl Family for MsDeformAttn {
     }
 
     fn config(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
-        Config::new(p, choice, target)
+        heuristic::select(p, choice, target)
     }
 
     fn baseline(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
@@ -102,13 +94,13 @@ impl Family for MsDeformAttn {
             held: choice.held.or(Some(0)),
             ..choice.clone()
         };
-        Config::new(p, &choice, target)
+        heuristic::select(p, &choice, target)
     }
 
     fn candidates(p: &Problem, target: &Target) -> Vec<Config> {
         let mut all: Vec<Config> = Vec::new();
         let mut add = |choice: Choice| {
-            let config = Config::new(p, &choice, target);
+            let config = heuristic::select(p, &choice, target);
             all.extend(config.ok().filter(|c| !all.contains(c)));
         };
         add(Choice::default());
@@ -160,7 +152,11 @@ impl Family for MsDeformAttn {
             ..*c
         };
         let key = format!("{} {class:?} {lanes:?} {compiled_in:?}", Self::NAME);
-        let kernel = Program::once(key, target, |target| build(&class, c, lanes, target))?;
+        let kernel = Program::once(key, target, |target| {
+            Kernel::build("ms_deform_attn", target, |k| {
+                kernel::roles(k, &class, c, lanes)
+            })
+        })?;
         Plan::new(vec![step(kernel, p, c, &lanes)], 0)
     }
 
@@ -200,7 +196,11 @@ impl Family for MsDeformAttn {
     }
 
     fn ops() -> Vec<Op<Self>> {
-        vec![op::op()]
+        vec![Op {
+            signature: op::signature(),
+            problem: op::asked,
+            args: op::args,
+        }]
     }
 
     fn period(p: &Problem) -> Option<Problem> {
@@ -234,41 +234,6 @@ impl Family for MsDeformAttn {
     fn learn(p: &mut Problem, asked: Asked<'_>, tensors: &dyn Stored) -> Result<(), FamilyError> {
         stored::learn(p, asked, tensors)
     }
-}
-
-/// The kernel of a class and a config.
-fn build(class: &Class, c: &Config, lanes: Lanes, target: &Target) -> Result<Kernel, BuildErrors> {
-    macro_rules! of {
-        ($e:ty) => {
-            match class.point {
-                Float::F32 => kernel::<$e, f32>(class, c, lanes, target),
-                Float::F16 => kernel::<$e, f16>(class, c, lanes, target),
-                Float::Bf16 => kernel::<$e, bf16>(class, c, lanes, target),
-            }
-        };
-    }
-    match class.value {
-        Float::F32 => of!(f32),
-        Float::F16 => of!(f16),
-        Float::Bf16 => of!(bf16),
-    }
-}
-
-/// The kernel, in its form.
-fn kernel<E: Texel, N: Number>(
-    class: &Class,
-    c: &Config,
-    lanes: Lanes,
-    target: &Target,
-) -> Result<Kernel, BuildErrors> {
-    Kernel::build("ms_deform_attn", target, |k| {
-        let line = Line::<E, N>::declare(k, class, c, lanes);
-        match c.form {
-            Form::Plain => plain::roles(k, &line),
-            Form::Specialized => specialized::roles(k, &line),
-            Form::Boxes => boxes::roles(k, &line),
-        }
-    })
 }
 
 /// The launch of a kernel.

@@ -1,9 +1,7 @@
 //! The op: from a call to a problem.
 
-use super::MsDeformAttn;
 use super::config::Choice;
 use super::problem::{Layout, MOST, MOST_PIXELS, Problem, Shapes};
-use warpline_family::Op;
 use warpline_family::error::FamilyError;
 use warpline_family::float::Float;
 use warpline_family::op::{Call, Output, Param, Side, Signature, TensorView, Value};
@@ -12,7 +10,7 @@ const ABOUT: &str =
     "Multi-scale deformable attention: weighed sums of points between pixels of several maps";
 
 /// `ms_deform_attn(value, spatial_shapes, level_start_index, sampling_locations, attention_weights)`.
-pub(super) fn op() -> Op<MsDeformAttn> {
+pub(super) fn signature() -> Signature {
     let params = vec![
         Param::tensor(
             "value",
@@ -43,30 +41,26 @@ pub(super) fn op() -> Op<MsDeformAttn> {
             "Batches that other implementations work on at a time; changes nothing here.",
         ),
     ];
-    Op {
-        signature: Signature {
-            name: "ms_deform_attn",
-            about: ABOUT,
-            params,
-            outputs: vec![Output {
-                name: "y",
-                sides: &[
-                    Side::At("value", 0),
-                    Side::At("sampling_locations", 1),
-                    Side::Joined("value", 2),
-                ],
-                dtype_of: "value",
-                dtype_by: None,
-            }],
-            example: EXAMPLE,
-        },
-        problem: |call| Ok((asked(call)?, Choice::default())),
-        args,
+    Signature {
+        name: "ms_deform_attn",
+        about: ABOUT,
+        params,
+        outputs: vec![Output {
+            name: "y",
+            sides: &[
+                Side::At("value", 0),
+                Side::At("sampling_locations", 1),
+                Side::Joined("value", 2),
+            ],
+            dtype_of: "value",
+            dtype_by: None,
+        }],
+        example: EXAMPLE,
     }
 }
 
-/// The arguments that ask a problem.
-fn args(p: &Problem) -> Vec<Value> {
+/// Returns the arguments that ask for a problem.
+pub(super) fn args(p: &Problem) -> Vec<Value> {
     let [value, _, _, locations, weights] = p.specs().map(|spec| {
         let shape: Vec<u64> = spec.shape.iter().map(|&n| n as u64).collect();
         Value::Tensor(TensorView::dense(spec.dtype, &shape, 0))
@@ -83,8 +77,8 @@ fn args(p: &Problem) -> Vec<Value> {
     ]
 }
 
-/// The problem that a call asks.
-fn asked(call: &Call<'_>) -> Result<Problem, FamilyError> {
+/// Returns the problem that a call asks for, which leaves the config open.
+pub(super) fn asked(call: &Call<'_>) -> Result<(Problem, Choice), FamilyError> {
     let [value, locations, weights] = [
         call.tensor("value")?,
         call.tensor("sampling_locations")?,
@@ -153,7 +147,7 @@ fn asked(call: &Call<'_>) -> Result<Problem, FamilyError> {
             &[],
         )
     };
-    laid(call, problem, pixels)
+    Ok((laid(call, problem, pixels)?, Choice::default()))
 }
 
 /// The sides of a tensor, as many as its shape is written with.

@@ -52,12 +52,6 @@ pub(super) fn can_copy(p: &Problem, lanes: &Lanes, queries: u32) -> bool {
     queries <= 256 && cols(&class, lanes).into_iter().all(fits)
 }
 
-/// Bytes of the points of a round.
-pub(super) fn given_bytes(class: &Class, lanes: &Lanes, queries: u32) -> u32 {
-    let cols: u32 = cols(class, lanes).into_iter().sum();
-    queries * cols * class.point.dtype().bytes() as u32
-}
-
 /// Binds the tensors of places and weights.
 pub(super) fn bind_args(mut step: Step, p: &Problem, c: &Config, lanes: &Lanes) -> Step {
     if !c.copied {

@@ -1,7 +1,11 @@
-//! What it is measured at.
+//! The problems that the family is measured at.
 
 use super::problem::{Layout, Locations, Problem};
-use super::{DETR, SEED};
+
+/// The levels of the encoder of Deformable-DETR.
+pub(super) const DETR: [[u32; 2]; 4] = [[100, 167], [50, 84], [25, 42], [13, 21]];
+/// The levels of a batch of 48 small maps.
+const SEED: [[u32; 2]; 4] = [[92, 160], [46, 80], [23, 40], [12, 20]];
 
 /// The batch of small maps in both layouts; the encoder and the decoder of
 /// Deformable-DETR. Where a query has its own place, also with points around it.

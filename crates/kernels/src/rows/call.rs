@@ -41,7 +41,7 @@ pub(super) fn asked<K: RowOp>(
     let Some(&cols) = x.shape.last() else {
         return call.refuse("x has at least one dimension, and this one has none".into());
     };
-    let options = K::asked(call)?;
+    let options = K::options(call)?;
     for name in K::vectors(&options) {
         let vector = call.tensor(name)?;
         if vector.dtype != x.dtype || vector.shape != [cols] {

@@ -2,29 +2,34 @@
 //!
 //! A row is held in registers by the threads of a sub-warp, of some warps, or
 //! of a cluster of CTAs, so that each element is read once and written once;
-//! their records meet in shared memory. A family states what it measures and
+//! their records meet in shared memory. An op states what it measures and
 //! writes ([`RowOp`]); all else is here.
 //!
 //! | where | what |
 //! |---|---|
-//! | [`op`] | what a family states |
-//! | `call` | the family's op: from a call to a problem |
-//! | `problem`, `config`, `rule` | what is asked; how rows are dealt to threads; the rule that chooses |
+//! | [`op`] | the description of an op |
+//! | `call` | the op's signature; the problem of a call |
+//! | `problem`, `config` | what is asked; how rows are dealt to threads |
+//! | `room`, `legal`, `heuristic` | sizes of a config; configs that are rejected; the selection |
 //! | `seat` | which units of which row a thread holds |
 //! | `cell`, `raw` | units in memory and as fp32 registers |
 //! | `meet` | records of lanes, warps and CTAs come together |
-//! | `line` | the forms that hold a row |
+//! | `context` | the steps of the forms that hold a row |
 //! | `sweeps` | the form for rows that no cluster holds |
+//! | `forms` | the kernel of a config: parameters, rings, roles |
 
 mod call;
 mod cell;
 mod config;
-mod line;
+mod context;
+mod forms;
+mod heuristic;
+mod legal;
 mod meet;
 pub mod op;
 mod problem;
 mod raw;
-mod rule;
+mod room;
 mod seat;
 mod sweeps;
 mod table;
@@ -33,7 +38,6 @@ pub use config::{Choice, Config, Form, Weights};
 pub use op::{Given, Held, Lanes, RowOp, Stat};
 pub use problem::{Matrix, Problem};
 
-use half::{bf16, f16};
 use serde_json::{Value, json};
 use std::marker::PhantomData;
 use warpline_family::Op;
@@ -45,7 +49,7 @@ use warpline_family::numbers::half_ulp;
 use warpline_family::plan::{Buffer, Plan, Step};
 use warpline_family::program::Program;
 use warpline_family::tensor::{HostTensor, TensorSpec};
-use warpline_ir::Target;
+use warpline_ir::{Kernel, Target};
 
 /// The family of an operation on rows.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +73,7 @@ impl<K: RowOp> Family for Rows<K> {
             Place::Cpu => (64, Float::F32),
             Place::Gpu => (16384, Float::Bf16),
         };
-        Problem::dense(rows, 4096, dtype, K::default_options())
+        Problem::dense(rows, 4096, dtype, K::Options::default())
     }
 
     fn check(p: &Self::Problem) -> Result<(), FamilyError> {
@@ -78,15 +82,11 @@ impl<K: RowOp> Family for Rows<K> {
     }
 
     fn config(p: &Self::Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
-        let weights = K::vectors(&p.options).len();
-        Config::new(&p.shape()?, weights, choice, target)
+        heuristic::select::<K>(p, choice, target)
     }
 
     fn candidates(p: &Self::Problem, target: &Target) -> Vec<Config> {
-        match p.shape() {
-            Ok(shape) => config::candidates(&shape, K::vectors(&p.options).len(), target),
-            Err(_) => Vec::new(),
-        }
+        heuristic::candidates::<K>(p, target)
     }
 
     fn baseline(
@@ -111,10 +111,11 @@ impl<K: RowOp> Family for Rows<K> {
             K::NAME,
             p.matrix.dtype
         );
-        let kernel = Program::once(key, target, |target| match p.matrix.dtype {
-            Float::F32 => line::build::<K, f32>(c, &p.options, target),
-            Float::F16 => line::build::<K, f16>(c, &p.options, target),
-            Float::Bf16 => line::build::<K, bf16>(c, &p.options, target),
+        let kernel = Program::once(key, target, |target| {
+            let name = K::NAME.replace('-', "_");
+            Kernel::build(&name, target, |k| {
+                forms::roles::<K>(k, p.matrix.dtype, &p.options, c)
+            })
         })?;
         // Sides and strides are less than 2³², as `shape` has checked.
         let mut step = Step::new(kernel, [c.ctas, 1, 1])
@@ -193,7 +194,7 @@ impl<K: RowOp> Family for Rows<K> {
         let mut problems = Vec::new();
         for dtype in [Float::Bf16, Float::F32] {
             for (rows, cols) in shapes {
-                let problem = Problem::dense(rows, cols, dtype, K::default_options());
+                let problem = Problem::dense(rows, cols, dtype, K::Options::default());
                 problems.push(("memory", problem));
             }
         }

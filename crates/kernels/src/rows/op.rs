@@ -1,17 +1,16 @@
-//! What a family over rows states: how values are kept, measured and written.
-
-use warpline_ir::build::*;
+//! The description of an op over rows: how values are kept, measured and written.
 
 use warpline_family::error::FamilyError;
 use warpline_family::field::Fields;
 use warpline_family::op::{Call, Param};
+use warpline_ir::build::*;
 
 /// The values of a row that one thread holds, in units that are loaded and stored at once.
 #[derive(Clone)]
 pub struct Held {
     /// The values, by unit.
     pub units: Vec<Vec<Reg<f32>>>,
-    /// Where a unit may lie past the row's end: whether it does not.
+    /// For a unit that may be past the row's end: is it inside the row?
     pub inside: Vec<Option<Reg<bool>>>,
 }
 
@@ -26,7 +25,7 @@ impl Held {
         }
     }
 
-    /// The sum of `f` over what is inside the row.
+    /// The sum of `f` over the values inside the row.
     #[track_caller]
     pub fn sum(&self, f: impl Fn(Reg<f32>) -> Reg<f32>) -> Reg<f32> {
         self.fold(0.0, f, |a, b| a + b)
@@ -95,12 +94,12 @@ impl Lanes {
     /// A lane on its own.
     pub const ONE: Self = Self(1);
 
-    /// Those of so many threads.
+    /// The lanes of a row that `threads` threads hold.
     pub(super) fn of(threads: u32) -> Self {
         Self(threads.min(32))
     }
 
-    /// Combines what each lane has; every lane knows the result.
+    /// Combines the values of all lanes; every lane gets the result.
     #[track_caller]
     fn all(self, mut x: Reg<f32>, join: impl Fn(Reg<f32>, Reg<f32>) -> Reg<f32>) -> Reg<f32> {
         let mut mask = 1;
@@ -123,7 +122,7 @@ impl Lanes {
         self.all(x, |a, b| a.max(b))
     }
 
-    /// What the first of the lanes has.
+    /// The value of the first lane.
     #[track_caller]
     pub fn first(self, x: Reg<f32>) -> Reg<f32> {
         match self.0 {
@@ -133,72 +132,78 @@ impl Lanes {
     }
 }
 
-/// What is known of a row besides its values.
+/// The launch parameters that the factors of a row depend on.
 #[derive(Clone)]
 pub struct Given {
-    /// How many columns.
+    /// Columns.
     pub cols: Reg<f32>,
-    /// The family's own numbers ([`RowOp::scalars`]).
+    /// The op's own numbers ([`RowOp::scalars`]).
     pub scalars: Vec<Reg<f32>>,
 }
 
-/// A record of what was measured: as many numbers as [`RowOp::NOTHING`].
+/// The most numbers of a record.
+pub(super) const MOST_NUMBERS: u32 = 4;
+
+/// A record of measured values: as many numbers as [`RowOp::NOTHING`].
 pub type Stat = Vec<Reg<f32>>;
 
-/// A family over rows.
+/// The description of an op over rows; [`Rows`](super::Rows) makes a family of it.
 ///
 /// The lanes of a warp hold some values of a row. They take a **base** from
-/// them, keep the values against it, and measure what they keep in a record.
+/// them, keep the values against it, and measure the kept values in a record.
 /// Records of warps and CTAs merge; from the record of the whole row follow a
 /// few factors, and every kept value becomes an output.
 pub trait RowOp: Send + Sync + 'static {
     /// The family's name.
     const NAME: &'static str;
-    /// What it computes, in one line.
+    /// The formula, in one line.
     const ABOUT: &'static str;
-    /// The record of no values: 1, 2 or 4 numbers.
-    const NOTHING: &'static [f32];
-    /// Does [`merge`](Self::merge) give the same bits both ways round?
-    const SYMMETRIC: bool;
-    /// The family's own part of the problem.
-    type Options: Fields + PartialEq;
 
-    /// What is asked where nothing is said.
-    fn default_options() -> Self::Options;
-    /// Other options that the test table tries.
-    fn other_options() -> Vec<Self::Options>;
-    /// Refuses options that have no meaning.
-    fn check(options: &Self::Options) -> Result<(), FamilyError>;
-    /// The names of the vectors, as long as a row, that every row meets.
-    fn vectors(options: &Self::Options) -> &'static [&'static str];
-    /// The names and values of the family's own numbers.
-    fn scalars(options: &Self::Options) -> Vec<(&'static str, f32)>;
-    /// One row in float64: every value and the scale of its fp32 error.
+    /// The op's own fields of the problem.
+    type Options: Fields + PartialEq + Default;
+    /// Rejects options that have no meaning.
+    fn check(_options: &Self::Options) -> Result<(), FamilyError> {
+        Ok(())
+    }
+    /// The names of the vectors, as long as a row, that scale or shift every row.
+    fn vectors(_options: &Self::Options) -> &'static [&'static str] {
+        &[]
+    }
+    /// The names and values of the op's own numbers.
+    fn scalars(_options: &Self::Options) -> Vec<(&'static str, f32)> {
+        Vec::new()
+    }
+
+    /// The name of the Python function.
+    const OP: &'static str;
+    /// Its parameters after the matrix.
+    const PARAMS: &'static [Param];
+    /// An example of a call in Python.
+    const EXAMPLE: &'static str;
+    /// Returns the options that a call asks for.
+    fn options(call: &Call<'_>) -> Result<Self::Options, FamilyError>;
+
+    /// Computes one row in float64: every value, and the scale of its fp32 error.
     fn reference(options: &Self::Options, x: &[f64], vectors: &[Vec<f64>]) -> Vec<(f64, f64)>;
     /// Floating-point operations for one value.
     const FLOPS: f64;
 
-    /// The name of its op.
-    const OP: &'static str;
-    /// What the op takes after the matrix.
-    const PARAMS: &'static [Param];
-    /// An example of the op in Python.
-    const EXAMPLE: &'static str;
-    /// The options that a call asks for.
-    fn asked(call: &Call<'_>) -> Result<Self::Options, FamilyError>;
-
-    /// What the values are kept against, the same in all lanes.
+    /// The record of no values: 1, 2 or 4 numbers.
+    const NOTHING: &'static [f32];
+    /// Does [`merge`](Self::merge) give the same bits if its arguments are swapped?
+    const SYMMETRIC: bool;
+    /// Returns the base of the values, the same in all lanes.
     fn base(held: &Held, lanes: Lanes) -> Reg<f32>;
-    /// A value kept against a base.
+    /// Keeps a value against a base.
     fn keep(base: Reg<f32>, x: Reg<f32>) -> Reg<f32>;
-    /// The record of the lanes' kept values, the same in all lanes.
+    /// Measures the kept values of the lanes; the record is the same in all lanes.
     fn measure(base: Reg<f32>, kept: &Held, lanes: Lanes) -> Stat;
-    /// The record of two parts of a row.
+    /// Merges the records of two parts of a row.
     fn merge(a: &Stat, b: &Stat) -> Stat;
-    /// The base of a record, for values that are kept again.
+    /// Returns the base of a record, for values that are kept again.
     fn base_of(total: &Stat) -> Reg<f32>;
-    /// The factors of a whole row, for values kept against `base`.
+    /// Returns the factors of a whole row, for values kept against `base`.
     fn factors(total: &Stat, base: Reg<f32>, given: &Given) -> Vec<Reg<f32>>;
-    /// An output from a kept value and its elements of the vectors.
+    /// Computes an output from a kept value and its elements of the vectors.
     fn output(factors: &[Reg<f32>], kept: Reg<f32>, vectors: &[Reg<f32>]) -> Reg<f32>;
 }

@@ -4,13 +4,14 @@ use super::config::{Choice, Form, Weights};
 use super::op::RowOp;
 use super::problem::Problem;
 use warpline_family::family::Case;
+use warpline_family::field::{Fields, Kind};
 use warpline_family::float::Float;
 
 /// Small problems that reach every path.
 pub(super) fn cases<K: RowOp>() -> Vec<Case<Problem<K::Options>, Choice>> {
     let mut cases = Vec::new();
     let mut add = |rows, cols, dtype, choice: Choice| {
-        let problem = Problem::dense(rows, cols, dtype, K::default_options());
+        let problem = Problem::dense(rows, cols, dtype, K::Options::default());
         cases.push(Case { problem, choice });
     };
     let form = |form| Choice {
@@ -122,12 +123,12 @@ pub(super) fn cases<K: RowOp>() -> Vec<Case<Problem<K::Options>, Choice>> {
         (1025, 1027, 1024),
         (70, 68, 65),
     ] {
-        let mut problem = Problem::dense(4, cols, Float::F16, K::default_options());
+        let mut problem = Problem::dense(4, cols, Float::F16, K::Options::default());
         (problem.matrix.x_stride, problem.matrix.y_stride) = (Some(x), Some(y));
         let choice = Choice::default();
         cases.push(Case { problem, choice });
     }
-    for options in K::other_options() {
+    for options in other_options::<K::Options>() {
         for cols in [64, 1024, 1001] {
             let problem = Problem::dense(3, cols, Float::Bf16, options.clone());
             let choice = Choice::default();
@@ -135,4 +136,30 @@ pub(super) fn cases<K: RowOp>() -> Vec<Case<Problem<K::Options>, Choice>> {
         }
     }
     cases
+}
+
+/// Options that differ from the default: every number is 0.5, which no test confuses with a small
+/// eps, and every field of words has each of its other words.
+fn other_options<O: Fields + PartialEq + Default>() -> Vec<O> {
+    let with = |base: &O, name: &str, text: &str| {
+        let mut options = base.clone();
+        options.set(name, text).ok().map(|()| options)
+    };
+    let fields = O::fields();
+    let numbers = fields.iter().filter(|field| field.check("0.5").is_ok());
+    let base = numbers.fold(O::default(), |base, field| {
+        with(&base, field.name, "0.5").unwrap_or(base)
+    });
+    let mut all = vec![base.clone()];
+    for field in &fields {
+        let Kind::Words(words) = &field.kind else {
+            continue;
+        };
+        for word in words {
+            let options = with(&base, field.name, word.name);
+            all.extend(options.filter(|o| !all.contains(o)));
+        }
+    }
+    all.retain(|options| *options != O::default());
+    all
 }

@@ -28,7 +28,7 @@ fn row<K: RowOp>(x: &[f64], dtype: Float, form: Form, options: K::Options) -> Ou
 fn holds<K: RowOp>(what: &str, x: &[f64]) {
     for form in [Form::Direct, Form::Specialized, Form::TwoSweeps] {
         for &dtype in Float::ALL {
-            let outcome = row::<K>(x, dtype, form, K::default_options());
+            let outcome = row::<K>(x, dtype, form, K::Options::default());
             let found = &outcome.outputs[0];
             assert!(
                 found.passed(),
@@ -92,7 +92,7 @@ fn a_large_mean_costs_no_digits() {
     for mean in [1e2, 1e4, 524_288.0] {
         let x = numbers(|i| mean + noise(i) * 1.7);
         for form in [Form::Direct, Form::Specialized, Form::TwoSweeps] {
-            let options = layer_norm::Op::default_options();
+            let options = layer_norm::Options::default();
             let outcome = row::<layer_norm::Op>(&x, Float::F32, form, options);
             assert!(
                 outcome.passed(),
@@ -107,7 +107,7 @@ fn a_large_mean_costs_no_digits() {
 fn four_times_the_bound_is_wrong() {
     use warpline::compare::{Produced, compare};
     let device = Device::cpu();
-    let options = softmax::Op::default_options();
+    let options = softmax::Options::default();
     let problem = Problem::dense(1, 1024, Float::Bf16, options);
     let work = Work::<Softmax>::new(problem, &Choice::default(), &device.target()).unwrap();
     let inputs = work.draw(0);

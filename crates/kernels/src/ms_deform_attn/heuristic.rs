@@ -1,13 +1,15 @@
-//! How a config is chosen: what the caller says, what is best where nothing is
-//! said, and whether it fits the machine.
+//! Selects a config: the caller's choices, the best values of the rest, and whether it fits the
+//! target.
 
 use super::config::{COPIER_REGISTERS, Choice, Config, Form, Handed, Order, Share};
+use super::kernel;
 use super::lanes::{BYTES, Lanes, Reads};
 use super::problem::{Class, Problem};
 use super::share;
 use super::specialized;
 use warpline_family::error::FamilyError;
 use warpline_ir::Target;
+use warpline_ir::build::Resources;
 
 /// Registers of a thread that works out points for others.
 const PRODUCER_REGISTERS: u32 = 72;
@@ -29,35 +31,37 @@ fn within(name: &str, value: u32, most: u32) -> Result<(), FamilyError> {
     }
 }
 
-impl Config {
-    /// The config with the caller's choices in it, or why there is none.
-    ///
-    /// Roles pay for one head, whose lanes get two pixels at a time; with more
-    /// heads a point has fewer lanes, and to hand it on costs more. Boxes never
-    /// do: the engine that copies takes eight cycles for each.
-    pub(super) fn new(p: &Problem, choice: &Choice, target: &Target) -> Result<Self, FamilyError> {
-        let of = |form: Form| Chooser::choose(p, choice, form, target);
-        if let Some(form) = choice.form {
-            return of(form);
+/// The most shared memory, in bytes, that leaves the L1 enough to keep values near.
+fn near_bytes(target: &Target) -> u32 {
+    target.shared_bytes / 4 * 3
+}
+
+/// Returns the config with the caller's choices in it, or why there is none.
+///
+/// Roles pay for one head, whose lanes get two pixels at a time; with more
+/// heads a point has fewer lanes, and to hand it on costs more. Boxes never
+/// do: the engine that copies takes eight cycles for each.
+pub(super) fn select(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
+    let of = |form: Form| Draft::select(p, choice, form, target);
+    if let Some(form) = choice.form {
+        return of(form);
+    }
+    match (of(Form::Plain), of(Form::Specialized)) {
+        (Ok(plain), Ok(roles)) => {
+            let near = roles.shared_bytes <= near_bytes(target);
+            Ok(match roles.reads {
+                Reads::Pair if near => roles,
+                _ => plain,
+            })
         }
-        match (of(Form::Plain), of(Form::Specialized)) {
-            (Ok(plain), Ok(roles)) => {
-                let bytes = roles.shared_bytes(&p.class(), p.heads);
-                let near = bytes <= u64::from(target.shared_bytes) * 3 / 4;
-                Ok(match roles.reads {
-                    Reads::Pair if near => roles,
-                    _ => plain,
-                })
-            }
-            (Err(_), Ok(config)) | (Ok(config), Err(_)) => Ok(config),
-            (Err(_), Err(refused)) if choice.misplaced(Form::Plain).is_some() => Err(refused),
-            (Err(refused), Err(_)) => Err(refused),
-        }
+        (Err(_), Ok(config)) | (Ok(config), Err(_)) => Ok(config),
+        (Err(_), Err(refused)) if choice.misplaced(Form::Plain).is_some() => Err(refused),
+        (Err(refused), Err(_)) => Err(refused),
     }
 }
 
-/// A config on its way: each step settles some of it, or says why it cannot be.
-struct Chooser<'a> {
+/// A config in the making: each step sets some of it, or says why it cannot be.
+struct Draft<'a> {
     p: &'a Problem,
     choice: &'a Choice,
     target: &'a Target,
@@ -66,9 +70,9 @@ struct Chooser<'a> {
     config: Config,
 }
 
-impl<'a> Chooser<'a> {
+impl<'a> Draft<'a> {
     /// The config of a form.
-    fn choose(
+    fn select(
         p: &'a Problem,
         choice: &'a Choice,
         form: Form,
@@ -77,15 +81,15 @@ impl<'a> Chooser<'a> {
         if let Some(why) = choice.misplaced(form) {
             return refuse(why);
         }
-        let mut chooser = Self::start(p, choice, form, target);
-        chooser.points()?;
-        chooser.walk()?;
-        chooser.roles()?;
-        chooser.keep()?;
-        chooser.warps()?;
-        chooser.fit()?;
-        chooser.share()?;
-        Ok(chooser.config)
+        let mut draft = Self::start(p, choice, form, target);
+        draft.points()?;
+        draft.walk()?;
+        draft.roles()?;
+        draft.copied()?;
+        draft.keep()?;
+        draft.fit()?;
+        draft.share()?;
+        Ok(draft.config)
     }
 
     /// What is said, and what needs no look at the rest.
@@ -133,6 +137,7 @@ impl<'a> Chooser<'a> {
             share: Share::Parts,
             parts: 1,
             ctas: 1,
+            shared_bytes: 0,
         };
         Self {
             p,
@@ -206,7 +211,12 @@ impl<'a> Chooser<'a> {
                     "--handed shared: in the form plain a warp hands its points by shuffles".into(),
                 );
             }
-            Form::Plain => return Ok(()),
+            Form::Plain => {
+                if let Some(warps) = choice.warps {
+                    within("warps", warps, 31)?;
+                }
+                return Ok(());
+            }
             Form::Specialized => {
                 // What more of them need is the L1's.
                 config.stages = choice.stages.unwrap_or(match config.order {
@@ -231,7 +241,16 @@ impl<'a> Chooser<'a> {
                     ));
                 }
             }
-            Form::Boxes => config.stages = choice.stages.unwrap_or(4),
+            Form::Boxes => {
+                config.stages = choice.stages.unwrap_or(4);
+                if let Some(warps) = choice.warps
+                    && !((2..=32).contains(&warps) && warps.is_multiple_of(2))
+                {
+                    return refuse(format!(
+                        "--warps is 2 to 32 by twos in the form boxes, not {warps}"
+                    ));
+                }
+            }
         }
         match config.stages {
             2..=4 => Ok(()),
@@ -239,25 +258,36 @@ impl<'a> Chooser<'a> {
         }
     }
 
-    /// Bytes of shared memory of a config.
-    fn bytes(&self, config: &Config) -> u64 {
-        config.shared_bytes(&self.class, self.p.heads)
+    /// Asks the builder for the shared memory of a config.
+    fn sized(&self, c: Config) -> Result<Config, FamilyError> {
+        let roles = |k| kernel::roles(k, &self.class, &c, self.lanes);
+        let shared_bytes = Resources::of(self.target, roles)?.shared_bytes;
+        Ok(Config { shared_bytes, ..c })
     }
 
-    /// How many there are.
-    fn have(&self) -> u64 {
-        self.target.shared_bytes.into()
+    /// Returns the config that keeps the last `held` levels, with the warps and registers that
+    /// follow.
+    fn keeping(&self, held: u32) -> Config {
+        let mut config = Config {
+            held,
+            held_boxes: held_boxes(self.p, &self.lanes, held),
+            ..self.config
+        };
+        match config.form {
+            Form::Plain => {
+                let most = || self.most_warps(held);
+                config.warps = self.choice.warps.unwrap_or_else(most);
+            }
+            Form::Specialized => config.registers = self.moved(&config),
+            Form::Boxes => {}
+        }
+        config
     }
 
-    /// The levels that are kept.
+    /// The levels that are kept, and the sizes that follow.
     fn keep(&mut self) -> Result<(), FamilyError> {
         let (p, levels) = (self.p, self.class.levels);
         let sliced = self.lanes.slices > 1;
-        let kept = |held: u32| Config {
-            held,
-            held_boxes: held_boxes(p, &self.lanes, held),
-            ..self.config
-        };
         self.config = match self.choice.held {
             Some(n) if n > levels => {
                 return refuse(format!("--held is at most the {levels} levels, not {n}"));
@@ -269,57 +299,43 @@ impl<'a> Chooser<'a> {
                     p.dtype.dtype()
                 ));
             }
-            Some(n) => kept(n),
-            None if sliced || self.config.form == Form::Boxes => return Ok(()),
+            Some(n) => self.sized(self.keeping(n))?,
+            None if self.config.form == Form::Boxes => self.boxes()?,
             None => {
-                let most = levels.saturating_sub(1).clamp(1, 2);
-                let mut all = (0..=most).rev().map(kept);
-                // What is left of the L1 is of use too.
-                let found = all.find(|c| self.bytes(c) <= self.have() * 3 / 4);
-                found.unwrap_or(self.config)
+                let most = match sliced {
+                    true => 0,
+                    false => levels.saturating_sub(1).clamp(1, 2),
+                };
+                let mut found = self.sized(self.keeping(most))?;
+                while found.held > 0 && found.shared_bytes > near_bytes(self.target) {
+                    found = self.sized(self.keeping(found.held - 1))?;
+                }
+                found
             }
         };
         Ok(())
     }
 
-    /// Warps, and what is theirs.
-    fn warps(&mut self) -> Result<(), FamilyError> {
-        let given = self.choice.warps;
-        match self.config.form {
-            Form::Plain => {
-                self.config.warps = match given {
-                    None => self.most_warps(),
-                    Some(n) => {
-                        within("warps", n, 31)?;
-                        n
-                    }
-                };
-            }
-            Form::Specialized => {
-                self.copied()?;
-                self.config.registers = self.moved();
-            }
-            Form::Boxes => {
-                let of = |warps: u32| Config {
-                    warps,
-                    ..self.config
-                };
-                let mut all = (1..=10).rev().map(|lines| of(2 * lines));
-                let most = all.find(|c| self.bytes(c) <= self.have());
-                let warps = given.unwrap_or(most.map_or(2, |c| c.warps));
-                if !(2..=32).contains(&warps) || !warps.is_multiple_of(2) {
-                    return refuse(format!(
-                        "--warps is 2 to 32 by twos in the form boxes, not {warps}"
-                    ));
-                }
-                self.config.warps = warps;
-            }
+    /// Returns the config of the form boxes with as many warps as shared memory has room for.
+    fn boxes(&self) -> Result<Config, FamilyError> {
+        let of = |warps: u32| {
+            self.sized(Config {
+                warps,
+                ..self.config
+            })
+        };
+        if let Some(warps) = self.choice.warps {
+            return of(warps);
         }
-        Ok(())
+        let mut found = of(20)?;
+        while found.warps > 2 && found.shared_bytes > self.target.shared_bytes {
+            found = of(found.warps - 2)?;
+        }
+        Ok(found)
     }
 
-    /// Registers that a gathering thread may need: what is in flight, the
-    /// points that it worked out, sums, and what is besides.
+    /// Registers that a gathering thread may need: for the values in flight, the
+    /// points that it worked out, its sums, and 22 for all else.
     fn registers(&self) -> u32 {
         let (class, lanes) = (&self.class, &self.lanes);
         let weights = lanes.weight_words(class);
@@ -331,13 +347,13 @@ impl<'a> Chooser<'a> {
 
     /// The most warps that gather whose threads have that many registers, in
     /// quarters of an SM; one more brings what is kept.
-    fn most_warps(&self) -> u32 {
+    fn most_warps(&self, held: u32) -> u32 {
         let registers = self.registers().next_multiple_of(8).min(248);
         let quarter = self.target.registers / 4 / 32;
-        (quarter / registers * 4).clamp(4, 32) - u32::from(self.config.held > 0)
+        (quarter / registers * 4).clamp(4, 32) - u32::from(held > 0)
     }
 
-    /// Can copies bring the points, if they shall?
+    /// Rejects copies of points that tensor maps do not allow.
     fn copied(&self) -> Result<(), FamilyError> {
         let (config, lanes) = (&self.config, &self.lanes);
         let round = config.round(lanes);
@@ -354,11 +370,11 @@ impl<'a> Chooser<'a> {
         Ok(())
     }
 
-    /// Registers of producers and of those who gather, where both are whole
-    /// warpgroups: those who gather have what all others leave.
-    fn moved(&self) -> Option<[u32; 2]> {
-        let (producing, gathering) = (self.config.producing(), self.config.gathering());
-        let copying = 4 * self.config.copying();
+    /// Registers of producers and of gathering threads, where both roles are whole
+    /// warpgroups: gathering threads get all that the others leave.
+    fn moved(&self, c: &Config) -> Option<[u32; 2]> {
+        let (producing, gathering) = (c.producing(), c.gathering());
+        let copying = 4 * c.copying();
         let all = producing + gathering + copying;
         if !producing.is_multiple_of(4) || !gathering.is_multiple_of(4) || all > 32 {
             return None;
@@ -369,10 +385,10 @@ impl<'a> Chooser<'a> {
         Some([kept, (left / gathering / 8 * 8).min(248)])
     }
 
-    /// Is there as much shared memory?
+    /// Rejects a config that needs more shared memory than there is.
     fn fit(&self) -> Result<(), FamilyError> {
-        let (config, have) = (&self.config, self.have());
-        let bytes = self.bytes(config);
+        let (config, have) = (&self.config, self.target.shared_bytes);
+        let bytes = config.shared_bytes;
         if bytes <= have {
             return Ok(());
         }
@@ -472,11 +488,24 @@ fn parts(p: &Problem, round: u32, groups: u64, target: &Target) -> (u32, f64) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{MsDeformAttn, table};
     use super::*;
+    use warpline_family::family::Family as _;
+
+    #[test]
+    fn sizes_are_those_of_the_kernel() {
+        let target = Target::SM_90A;
+        for case in table::cases().into_iter().step_by(7) {
+            let config = select(&case.problem, &case.choice, &target).unwrap();
+            let plan = MsDeformAttn::plan(&case.problem, &config, &target).unwrap();
+            let kernel = &plan.steps[0].kernel;
+            assert_eq!(config.shared_bytes, kernel.shared_bytes, "{config:?}");
+        }
+    }
 
     fn refused(choice: Choice) -> String {
         let problem = Problem::new(1, 192, 1, 4, &[[16, 12]]);
-        let config = Config::new(&problem, &choice, &Target::SM_90A);
+        let config = select(&problem, &choice, &Target::SM_90A);
         config.map_or_else(|e| e.to_string(), |config| format!("{config:?}"))
     }
 
