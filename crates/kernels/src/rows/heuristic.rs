@@ -47,9 +47,6 @@ pub(super) fn select<K: RowOp>(
     choice.check()?;
     let mut config = room.deal(form, choice)?;
     legal::check(&room, &config, choice)?;
-    if let Some(stages) = choice.stages.filter(|&s| s != config.stages) {
-        config = room.sized(Config { stages, ..config })?;
-    }
     if !room.fits(&config) {
         return refuse(format!(
             "{} stages of {} rows need {} bytes of shared memory; {} has {}",
@@ -153,11 +150,11 @@ impl<K: RowOp> Room<'_, K> {
     /// 2. As few CTAs as have room for the weights in shared memory, two rows at once.
     /// 3. As few CTAs as hold a row.
     ///
-    /// If the caller's numbers make none legal, the error is that of the first; if none has room,
-    /// the last one is left to [`select`] to check.
+    /// If none has room, the last legal one, which [`select`] checks; if none is legal, the error
+    /// is that of the first.
     fn deal(&self, form: Form, choice: &Choice) -> Result<Config, FamilyError> {
         let mut last = self.config(form, 16, 512, Weights::Global, choice);
-        let mut rejected = None;
+        let (mut too_large, mut rejected) = (None, None);
         for (place, cluster, threads) in self.deals(form, choice) {
             last = self.config(form, cluster, threads, place, choice);
             if !self.holds(&last) {
@@ -167,12 +164,17 @@ impl<K: RowOp> Room<'_, K> {
                 rejected = rejected.or(Some(why));
                 continue;
             }
-            last = self.with_stages(last)?;
-            if self.has_room(&last) {
-                return Ok(last);
+            let deal = self.with_stages(last, choice)?;
+            if self.has_room(&deal) {
+                return Ok(deal);
             }
+            too_large = Some(deal);
         }
-        rejected.map_or(Ok(last), Err)
+        match (too_large, rejected) {
+            (Some(deal), _) => Ok(deal),
+            (None, Some(why)) => Err(why),
+            (None, None) => Ok(last),
+        }
     }
 
     /// Lists the deals to try: where weights stay, CTAs of a cluster, threads of a row.
@@ -237,9 +239,12 @@ impl<K: RowOp> Room<'_, K> {
         }
     }
 
-    /// Sizes a deal; with a queue, it gets as many stages as bytes should be in flight and as
-    /// shared memory has room for.
-    fn with_stages(&self, c: Config) -> Result<Config, FamilyError> {
+    /// Sizes a deal with the caller's stages. If they are open and the form has a queue, it gets
+    /// as many stages as bytes should be in flight and as shared memory has room for.
+    fn with_stages(&self, c: Config, choice: &Choice) -> Result<Config, FamilyError> {
+        if let Some(stages) = choice.stages {
+            return self.sized(Config { stages, ..c });
+        }
         let slot = (c.slot_row() * c.block).max(1);
         let most = match c.form.has_queue() {
             true => (IN_FLIGHT / slot).clamp(2, 8),
@@ -355,6 +360,28 @@ mod tests {
             "{four}"
         );
         assert_eq!(told(20_092, Form::TwoSweeps, 128, 1), "128 threads");
+    }
+
+    #[test]
+    fn stages_that_shared_memory_has_no_room_for_are_named() {
+        let stages = |stages| Choice {
+            form: Some(Form::Specialized),
+            stages: Some(stages),
+            ..Choice::default()
+        };
+        let told = config(stages(1000)).unwrap_err();
+        assert!(told.starts_with("1000 stages of "), "{told}");
+        assert!(
+            told.ends_with("bytes of shared memory; sm_90a has 232448"),
+            "{told}"
+        );
+        // More stages than the heuristic would select.
+        let config = config(stages(12)).unwrap();
+        assert_eq!(config.stages, 12);
+        assert!(
+            config.shared_bytes <= Target::SM_90A.shared_bytes,
+            "{config:?}"
+        );
     }
 
     #[test]
