@@ -1,8 +1,9 @@
 //! The config of a problem: flags, and for the rest what fits the machine.
 
-use super::config::{Choice, Cluster, Config, HANDED, Schedule, Staging};
+use super::config::{Choice, Config, HANDED, Schedule, Staging};
 use super::problem::{Class, Layout, MOST_TILES, Problem, Sums};
 use super::sizes;
+use super::tile_scheduler::Cluster;
 use crate::roles::{self, Budget, Registers};
 use crate::weights::Weights;
 use warpline_family::error::FamilyError;

@@ -4,7 +4,7 @@
 //! makes the [`Config`], which holds legal combinations only.
 
 use super::problem::{Class, Problem, Sums};
-use super::tile_scheduler::TileSchedule;
+use super::tile_scheduler::{Cluster, TileSchedule};
 use crate::roles::Registers;
 use std::ops::Range;
 use warpline_family::{fields, words};
@@ -23,30 +23,6 @@ words! {
         Storer = "storer",
         /// One loader, one consumer for the gate and one for the rest, which it is handed through shared memory
         TwoConsumer = "two-consumer",
-    }
-}
-
-words! {
-    /// CTAs that share what they load, rows × columns of tiles.
-    #[derive(Default)]
-    pub enum Cluster {
-        /// Every CTA alone
-        #[default]
-        One = "1x1",
-        /// Two tiles above each other share B
-        Rows = "2x1",
-        /// Two tiles side by side share A
-        Cols = "1x2",
-    }
-}
-
-impl Cluster {
-    /// CTAs.
-    pub(super) fn size(self) -> u32 {
-        match self {
-            Cluster::One => 1,
-            _ => 2,
-        }
     }
 }
 

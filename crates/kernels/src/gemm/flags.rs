@@ -3,7 +3,8 @@
 //! Flags are flat, as a person writes them; a schedule has its own options only. What does not go
 //! together is rejected here, once.
 
-use super::config::{Choice, Cluster, Config, Form, Operands, Order, Schedule, Tiles};
+use super::config::{Choice, Config, Form, Operands, Order, Schedule, Tiles};
+use super::tile_scheduler::Cluster;
 use warpline_family::error::FamilyError;
 use warpline_ir::build;
 

@@ -4,9 +4,10 @@
 //! that reach its shared memory, what a tile costs at its end, and the waves
 //! of tiles; beside it, the bytes of all SMs that memory must bring.
 
-use super::config::{Choice, Cluster, Config, Form, Order, Schedule, Staging};
+use super::config::{Choice, Config, Form, Order, Schedule, Staging};
 use super::problem::{Activation, Matrix, Problem, Sums};
 use super::tail::Part;
+use super::tile_scheduler::Cluster;
 use warpline_family::error::FamilyError;
 use warpline_ir::Target;
 

@@ -40,8 +40,9 @@ mod tail;
 pub(crate) mod tile_scheduler;
 
 pub use crate::roles::Registers;
-pub use config::{Choice, Cluster, Config, Form, Operands, Order, Schedule, Staging, Tiles};
+pub use config::{Choice, Config, Form, Operands, Order, Schedule, Staging, Tiles};
 pub use problem::{Activation, Factor, Layout, Problem, Sums};
+pub use tile_scheduler::Cluster;
 
 use problem::{Class, Matrix};
 use std::marker::PhantomData;

@@ -1,8 +1,9 @@
 //! What a config takes of shared memory, as the builder allocates it.
 
-use super::config::{Cluster, Config, Operands, Schedule, Staging, Tiles};
+use super::config::{Config, Operands, Schedule, Staging, Tiles};
 use super::problem::{Class, EpilogueOps};
 use super::schedule;
+use super::tile_scheduler::Cluster;
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 use warpline_family::error::FamilyError;

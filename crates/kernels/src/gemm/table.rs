@@ -1,8 +1,9 @@
 //! The test tables: small problems that reach every path.
 
-use super::config::{Choice, Cluster, Form, Order};
+use super::config::{Choice, Form, Order};
 use super::problem::Activation;
 use super::problem::{Factor, Layout, Problem, Sums};
+use super::tile_scheduler::Cluster;
 use warpline_family::family::Case;
 use warpline_family::float::Float;
 

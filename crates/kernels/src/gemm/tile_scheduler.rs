@@ -1,10 +1,34 @@
 //! The tile scheduler: which tiles a CTA works on, and in which order (rasterization).
 
-use super::config::Cluster;
 use super::problem::{MOST, MOST_BATCH, MOST_TILES};
 use warpline_family::plan::{Buffer, Step};
+use warpline_family::words;
 use warpline_ir::Extent;
 use warpline_ir::build::*;
+
+words! {
+    /// CTAs that share what they load, rows × columns of tiles.
+    #[derive(Default)]
+    pub enum Cluster {
+        /// Every CTA alone
+        #[default]
+        One = "1x1",
+        /// Two tiles above each other share B
+        Rows = "2x1",
+        /// Two tiles side by side share A
+        Cols = "1x2",
+    }
+}
+
+impl Cluster {
+    /// CTAs.
+    pub(super) fn size(self) -> u32 {
+        match self {
+            Cluster::One => 1,
+            _ => 2,
+        }
+    }
+}
 
 /// How tiles of C are dealt to CTAs.
 #[derive(Clone, Copy)]

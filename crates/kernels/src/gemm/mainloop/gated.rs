@@ -4,8 +4,9 @@
 //! that one consumer multiplies are together.
 
 use super::{Filled, KTile, Mainloop, Part, bytes_to, copy, parts, width};
-use crate::gemm::config::{Cluster, Config};
+use crate::gemm::config::Config;
 use crate::gemm::problem::{Class, Matrix, Problem};
+use crate::gemm::tile_scheduler::Cluster;
 use crate::weights::Weights;
 use std::ops::Range as Span;
 use warpline_family::error::FamilyError;

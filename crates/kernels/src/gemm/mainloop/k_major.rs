@@ -1,8 +1,9 @@
 //! B as [N, K], as the weights of a linear layer: a row for each column of C.
 
 use super::{Filled, KTile, Mainloop, Part, boxes, bytes_to, copy, parts, width};
-use crate::gemm::config::{Cluster, Config};
+use crate::gemm::config::Config;
 use crate::gemm::problem::{Class, Matrix, Problem};
+use crate::gemm::tile_scheduler::Cluster;
 use std::ops::Range as Span;
 use warpline_family::error::FamilyError;
 use warpline_family::plan::{Address, Buffer, Step, TensorArg};

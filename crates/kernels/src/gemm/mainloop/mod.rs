@@ -16,9 +16,10 @@ mod swap_ab;
 
 pub(super) use order::{MainloopOrder, TAIL};
 
-use super::config::{Area, Cluster, Config, Schedule};
+use super::config::{Area, Config, Schedule};
 use super::offset::Offset;
 use super::problem::{Class, Layout, Matrix, Problem, Sums};
+use super::tile_scheduler::Cluster;
 use gated::Gated;
 use k_major::KMajor;
 use n_major::NMajor;
