@@ -93,7 +93,7 @@ impl Config {
             ));
         }
         let spans = SPAN / size;
-        if self.tile_k == 0 || !(self.tile_k.is_multiple_of(spans) || self.tile_k * 2 == spans) {
+        if self.tile_k == 0 || !(self.tile_k.is_multiple_of(spans) || self.tile_k == spans / 2) {
             return reject(format!(
                 "--tile-k is {}, or a multiple of {spans} (128 bytes), not {}",
                 spans / 2,
