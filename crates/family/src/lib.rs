@@ -11,7 +11,7 @@
 //! | [`request`], `redirect` | values of fields, as a caller gives them; requests that are meant for another family |
 //! | [`plan`], [`program`] | kernels with their arguments by name; kernels that are built and checked once |
 //! | [`tensor`], [`float`], [`numbers`] | tensors on the host, element types, random numbers and rounding |
-//! | [`resources`] | the shared memory that a config needs |
+//! | [`mod@resources`] | the resources of a config, and whether they fit |
 //! | [`op`] | functions of a family for Python, torch and Rust |
 //! | [`bucket`] | which problems share a tuned config |
 //! | [`prelude`] | the names that most families import |
