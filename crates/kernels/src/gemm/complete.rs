@@ -12,6 +12,9 @@ use warpline_ir::Target;
 /// Bytes of a row of a tile that one copy brings: the widest swizzle.
 const SPAN: u32 = 128;
 
+/// The most rows that one copy brings.
+const MOST_ROWS: u32 = 256;
+
 impl Config {
     /// The config of which some flags are fixed, and the others are those of
     /// `base`; complete, or why there is none.
@@ -104,6 +107,12 @@ impl Config {
             return reject(format!(
                 "where B lies as [K, N], --tile-n is a multiple of 64 (128 bytes of a row), not {}",
                 self.tile_n
+            ));
+        }
+        if class.layout == Layout::Kn && self.tile_k > MOST_ROWS {
+            return reject(format!(
+                "where B lies as [K, N], --tile-k is at most {MOST_ROWS} (rows of one copy), not {}",
+                self.tile_k
             ));
         }
         if class.sums == Sums::Promoted && self.tile_k != 128 {

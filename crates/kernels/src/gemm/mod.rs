@@ -1,8 +1,8 @@
 //! `C = epilogue(A · Bᵀ)`: GEMM, bare ([`Gemm`]) and as a linear layer ([`Linear`]).
 //!
 //! A kernel is a schedule × a mainloop × an epilogue × a tile scheduler. The default bf16 GEMM is
-//! `schedule/cooperative.rs` or `schedule/ping_pong.rs` with `schedule/producer.rs`,
-//! `mainloop/k_major.rs`, `epilogue/store.rs` and `tile_scheduler.rs`.
+//! read in this order, some 300 lines in all: `schedule/cooperative.rs`, `schedule/producer.rs`,
+//! `mainloop/k_major.rs`, `mainloop/accumulate.rs`, `epilogue/store.rs`.
 //!
 //! | where | what |
 //! |---|---|

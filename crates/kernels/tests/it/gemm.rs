@@ -111,3 +111,35 @@ fn a_config_is_read_back_from_its_flags() {
     let one = Gemm::baseline(&problem(), &Choice::default(), &TARGET).unwrap();
     assert!(matches!(one.schedule, Schedule::Cooperative { .. }));
 }
+
+/// Lines of a file of the GEMM.
+fn lines(file: &str) -> usize {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/src/gemm/");
+    let text = std::fs::read_to_string(format!("{root}{file}")).unwrap();
+    text.lines().count()
+}
+
+#[test]
+fn the_default_gemm_is_read_in_300_lines_and_a_schedule_in_45() {
+    let path = [
+        "schedule/cooperative.rs",
+        "schedule/producer.rs",
+        "mainloop/k_major.rs",
+        "mainloop/accumulate.rs",
+        "epilogue/store.rs",
+    ];
+    let all: usize = path.into_iter().map(lines).sum();
+    assert!(all <= 300, "{all}");
+    for schedule in [
+        "cooperative",
+        "ping_pong",
+        "storer",
+        "double_buffer",
+        "split_k",
+        "stream_k",
+        "two_consumer",
+    ] {
+        let lines = lines(&format!("schedule/{schedule}.rs"));
+        assert!(lines <= 45, "{schedule} has {lines}");
+    }
+}

@@ -1,7 +1,7 @@
 //! A watched kernel computes what the kernel does, whenever its copies complete.
 
 use crate::harness::{launch, timings, watched};
-use warpline_check::check;
+use warpline_check::{Refusal, check};
 use warpline_cpu::{Memory, Options, run};
 use warpline_ir::{Kernel, Target};
 use warpline_kernels::{AnyWork, Bound, Place, Plan, registry};
@@ -54,7 +54,11 @@ fn same(work: &dyn AnyWork) {
         // that all ask for hands over no data.
         let leaves = ["R14.warpgroup", "R9.place"];
         let own = |code: &str| leaves.contains(&code) || code.starts_with("R18.");
-        let others: Vec<_> = refusals.filter(|r| !own(r.code())).collect();
+        // Notes go to memory of the watchdog alone, which no grid before it touches.
+        let notes = |r: &Refusal| {
+            r.code() == "R16.wait" && r.text.contains("; strong_store.relaxed.sys.u64")
+        };
+        let others: Vec<_> = refusals.filter(|r| !own(r.code()) && !notes(r)).collect();
         assert!(others.is_empty(), "{others:#?}");
         w
     };

@@ -1,9 +1,15 @@
 //! A matrix that is addressed element by element.
 
-use crate::gemm::problem::Matrix;
+use crate::gemm::config::Config;
+use crate::gemm::problem::{Class, Matrix};
 use warpline_family::plan::{Address, Step};
-use warpline_ir::Element;
 use warpline_ir::build::*;
+use warpline_ir::{DType, Element};
+
+/// Is C stored element by element?
+pub(super) fn is_by_elements(class: &Class, c: &Config) -> bool {
+    c.swap_ab() && class.out.dtype() == DType::F32
+}
 
 /// Matrices in global memory.
 #[derive(Clone, Copy)]

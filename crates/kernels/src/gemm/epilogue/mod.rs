@@ -12,6 +12,7 @@
 //! | `residual` | adds a matrix |
 //! | `reduce` | sums of rows and columns, the greatest magnitude |
 //! | `fold` | the kernels that add up partial results of a reduction |
+//! | `parts` | the parts of a tile, each as wide as a copy to C |
 //! | `store` | stages tiles in shared memory and stores them to C |
 //! | `elements` | a matrix that is addressed element by element |
 //! | `out` | the types of C |
@@ -22,6 +23,7 @@ mod elements;
 mod fold;
 pub(crate) mod gate;
 pub(super) mod out;
+mod parts;
 pub(super) mod reduce;
 pub(super) mod residual;
 pub(super) mod scale;
@@ -29,14 +31,13 @@ mod store;
 
 pub(super) use bias::BiasValues;
 pub(super) use out::Out;
-pub(super) use store::is_by_elements;
 
 use super::config::Config;
 use super::mainloop::boxes;
 use super::offset::Offset;
 use super::problem::{Activation, Class, Matrix, Problem};
 use bias::Bias;
-use elements::Elements;
+use elements::{Elements, is_by_elements};
 use reduce::{Carried, Reduce};
 use residual::Residual;
 use scale::{Scale, Scales};

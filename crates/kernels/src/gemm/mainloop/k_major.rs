@@ -54,19 +54,11 @@ impl KMajor {
     ) {
         let c = &mainloop.config;
         let (width, rows) = (width(&mainloop.class, c), part.rows(c.tile_n));
+        let (shared, hint) = (c.cluster() == Cluster::Rows, mainloop.stream());
         for k in (0..c.tile_k).step_by(width as usize) {
             let to = slot.1.slice(rows.clone(), k..k + width);
             let origin = [tile.k + k, tile.n + rows.start];
-            let shared = c.cluster() == Cluster::Rows;
-            copy(
-                slot,
-                self.b,
-                to,
-                origin,
-                tile.batch,
-                shared,
-                mainloop.stream(),
-            );
+            copy(slot, self.b, to, origin, tile.batch, shared, hint);
         }
     }
 }

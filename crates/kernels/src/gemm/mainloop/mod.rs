@@ -6,8 +6,10 @@
 //! | `n_major` | B as [K, N]: N innermost |
 //! | `gated` | gate and up: two operands beside A, accumulated side by side |
 //! | `swap_ab` | B times A: the rows of B are those of the tensor cores' tile |
+//! | `accumulate` | the products of a consumer, k-tile by k-tile |
 //! | `order` | which k-tiles a consumer takes, and when |
 
+mod accumulate;
 mod gated;
 mod k_major;
 mod n_major;
@@ -16,9 +18,9 @@ mod swap_ab;
 
 pub(super) use order::{MainloopOrder, TAIL};
 
-use super::config::{Area, Config, Schedule};
+use super::config::{Config, Schedule};
 use super::offset::Offset;
-use super::problem::{Class, Layout, Matrix, Problem, Sums};
+use super::problem::{Class, Layout, Matrix, Problem};
 use super::tile_scheduler::Cluster;
 use gated::Gated;
 use k_major::KMajor;
@@ -164,57 +166,6 @@ impl Mainloop {
             Operand::KMajor(b) => b.load(self, slot, tile, part),
             Operand::NMajor(b) => b.load(self, slot, tile, part),
             Operand::Gated(b) => b.load(self, slot, tile, part),
-        }
-    }
-
-    /// Multiplies a consumer's part of a slot.
-    #[track_caller]
-    pub(super) fn mma<A: Element, B: Element>(
-        &self,
-        acc: &Acc,
-        (a, b): (TileRef<A>, TileRef<B>),
-        area: &Area,
-    ) {
-        let (rows, k) = (area.rows.clone(), 0..self.config.tile_k);
-        match (&self.b, self.config.swap_ab()) {
-            (Operand::NMajor(_), false) => acc.mma(&a.slice(rows, k), &b.t()),
-            (_, false) => acc.mma(&a.slice(rows, k.clone()), &b.slice(area.cols.clone(), k)),
-            (Operand::NMajor(_), true) => swap_ab::n_major(acc, a, b, rows, k),
-            (_, true) => swap_ab::k_major(acc, a, b, rows, k),
-        }
-    }
-
-    /// Accumulates a consumer's part of a tile over k-tiles from the ring.
-    #[track_caller]
-    pub(super) fn accumulate<A: Element, B: Element>(
-        &self,
-        ab: Stage<A, B>,
-        order: MainloopOrder,
-        area: &Area,
-    ) -> Frag {
-        let [rows, cols] = area.sides();
-        match self.class.sums {
-            Sums::Fast => {
-                let acc = Acc::new(rows, cols);
-                order.each(|k_tiles| {
-                    k_tiles.each(|_| {
-                        let slot = ab.wait();
-                        self.mma(&acc, *slot, area);
-                        slot.release_after(&acc);
-                    });
-                });
-                acc.finish()
-            }
-            Sums::Promoted => order.whole(|k_tiles| {
-                k_tiles.fold(Frag::zeros(rows, cols), |_, sum| {
-                    let slot = ab.wait();
-                    let part = Acc::new(rows, cols);
-                    self.mma(&part, *slot, area);
-                    part.wait();
-                    slot.release();
-                    sum.promote(part)
-                })
-            }),
         }
     }
 

@@ -10,12 +10,14 @@
 //! | `stream_k` | as cooperative; all k-tiles are split evenly across CTAs |
 //! | `two_consumer` | a producer; one consumer for the gate, one for up |
 //! | `producer` | the role that loads every k-tile of every tile |
+//! | `producer_over` | the same where a schedule visits k-tiles in its own way |
 
 mod cooperative;
 mod double_buffer;
 mod ping_pong;
 mod prelude;
 mod producer;
+mod producer_over;
 mod split_k;
 mod storer;
 mod stream_k;

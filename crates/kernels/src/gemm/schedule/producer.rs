@@ -44,25 +44,9 @@ pub(super) fn role<A: Element, B: Element, T: Out>(
     });
 }
 
-/// Declares the role of a schedule that visits k-tiles in its own way: `body` is given the
-/// function that loads one.
-pub(super) fn role_over<A: Element, B: Element, T: Out>(
-    k: Builder,
-    gemm: &GemmContext<T>,
-    ab: Stage<A, B>,
-    body: impl FnOnce(&dyn Fn(Offset, Reg<u32>)),
-) {
-    helper(k, "producer", &gemm.config).body(|| {
-        elect(|| {
-            gemm.epilogue.prefetch_map();
-            body(&|at, k_tile| load(gemm, ab, at, k_tile));
-        });
-    });
-}
-
 /// Loads one k-tile into the next slot.
 #[track_caller]
-fn load<A: Element, B: Element, T: Out>(
+pub(super) fn load<A: Element, B: Element, T: Out>(
     gemm: &GemmContext<T>,
     ab: Stage<A, B>,
     at: Offset,

@@ -41,5 +41,5 @@ pub(super) fn roles<A: Element, B: Element, T: Out>(k: Builder, gemm: &GemmConte
             });
         }
     };
-    in_order(c, || producer::role_over(k, gemm, ab, producer), consumers);
+    in_order(c, || producer_over::role(k, gemm, ab, producer), consumers);
 }
