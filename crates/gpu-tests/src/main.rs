@@ -1,6 +1,6 @@
 //! `gpu-tests`: what must hold on the GPU, on a machine that needs no Rust.
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use libtest_mimic::Arguments;
 use std::ffi::OsString;
 use std::path::Path;
@@ -93,19 +93,25 @@ fn run(tests: Tests) -> Result<ExitCode> {
 fn note(path: &Path, device: &DeviceInfo, left: &Leaving) -> Result<()> {
     let mut ledger = Ledger::read(path)?;
     let left = left.lock().ok().context("a test panicked")?;
-    ledger.update(&left.passed, &works::shipped(&suite::target(device))?);
+    ledger.update(&left.passed, &works::shipped(&suite::target(device))?.run);
     ledger.write(path)
 }
 
 /// Lists what ships and has never been seen right on a GPU.
 fn missing(ledger: &Path) -> Result<()> {
-    let shipped = works::shipped(&Target::default())?;
+    let works::Kernels { run, others } = works::shipped(&Target::default())?;
+    if let Some(one) = others.first() {
+        bail!(
+            "{} kernels ship that no test runs, of which the first is {one:?}",
+            others.len()
+        );
+    }
     let ledger = Ledger::read(ledger)?;
-    let missing = ledger.missing(&shipped);
+    let missing = ledger.missing(&run);
     println!(
         "{} of {} kernels have not been seen right on a GPU since they changed",
         missing.len(),
-        shipped.len()
+        run.len()
     );
     for kernel in missing {
         println!("  {} {} ({})", kernel.hash, kernel.kernel, kernel.of);

@@ -85,7 +85,7 @@ fn reduced(odd: f64, swap: bool) -> [Vec<f64>; 3] {
         vec![1.0; 72 * 16],
     ];
     let specs = AnyWork::inputs(&work).into_iter().zip(values);
-    let inputs = specs.map(|(spec, values)| HostTensor::round(spec, values.into_iter()));
+    let inputs = specs.map(|(spec, values)| HostTensor::round(spec, values));
     let sum: f64 = (0..20).map(row).sum();
     let most = (0..20).map(|i| row(i).abs()).fold(0.0, |x: f64, y| {
         if x.is_nan() || y.is_nan() {
