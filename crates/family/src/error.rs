@@ -16,7 +16,7 @@ pub enum FamilyError {
     /// Stored tensors are not those that the problem asks for, or cannot be read.
     #[error("{0}")]
     Data(String),
-    /// A step of the plan has a missing, unknown or mistyped argument: a bug of the family.
+    /// A step omits an argument of its kernel, or passes an unknown or mistyped one: a bug in the family.
     #[error("{0}")]
     Plan(String),
     /// The kernel could not be built: a bug of the family.

@@ -121,7 +121,7 @@ pub trait Family: Send + Sync + 'static {
     fn flops(_: &Self::Problem) -> f64 {
         0.0
     }
-    /// What it costs at least; by default its [`flops`](Self::flops), and every tensor moved once.
+    /// The minimum cost; by default [`flops`](Self::flops) operations, and every tensor moved once.
     fn cost(problem: &Self::Problem) -> Cost {
         let tensors = [Self::inputs(problem), Self::outputs(problem)].concat();
         Cost::once(Self::flops(problem), &tensors)
@@ -211,7 +211,7 @@ pub trait Redirects {
     fn family<F: Family>(&mut self, field: &'static str, word: Word);
 }
 
-/// The problem that a call asks, and what it fixes of the config.
+/// The problem that a call asks for, and the config choices that it makes.
 pub type AskedOf<F> = Result<(<F as Family>::Problem, <F as Family>::Choice), FamilyError>;
 
 /// An op of a family.

@@ -230,6 +230,10 @@ pub trait FieldValue: Clone + PartialEq + Debug + Send + Sync + 'static {
     fn read(text: &str) -> Result<Self, String>;
     /// The value as JSON; `null` says that a field is not given.
     fn json(&self) -> Value;
+    /// Returns this value, or `base` if the field is not given.
+    fn or(&self, _base: &Self) -> Self {
+        self.clone()
+    }
 }
 
 macro_rules! integers {
@@ -294,6 +298,9 @@ impl<T: FieldValue> FieldValue for Option<T> {
     fn json(&self) -> Value {
         self.as_ref().map_or(Value::Null, T::json)
     }
+    fn or(&self, base: &Self) -> Self {
+        self.as_ref().or(base.as_ref()).cloned()
+    }
 }
 
 /// A struct whose fields are described.
@@ -307,6 +314,8 @@ pub trait Fields: Clone + Debug + Send + Sync + 'static {
     /// The values by name. Fields that have their declared default are left out, and so are
     /// fields that are not given.
     fn json(&self) -> Value;
+    /// Returns these values, and those of `base` for fields that are not given.
+    fn or(&self, base: &Self) -> Self;
 
     /// Reads all that a JSON object has.
     fn set_json(&mut self, values: &Value) -> Result<(), FieldError> {
@@ -366,6 +375,9 @@ impl Fields for NoFields {
     }
     fn json(&self) -> Value {
         Value::Object(Map::new())
+    }
+    fn or(&self, _: &Self) -> Self {
+        *self
     }
 }
 
@@ -481,6 +493,11 @@ macro_rules! fields {
                     }
                 )*
                 $crate::serde_json::Value::Object(map)
+            }
+            fn or(&self, base: &Self) -> Self {
+                Self {
+                    $($field: $crate::field::FieldValue::or(&self.$field, &base.$field),)*
+                }
             }
         }
     };

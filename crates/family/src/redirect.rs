@@ -6,9 +6,9 @@ use crate::family::{Family, Place, Redirects};
 use crate::field::{Field, Kind, Word};
 use crate::request::{FamilyFields, Request};
 
-/// Something that a family makes of a request.
+/// A function of a family and a request.
 pub(crate) trait ReadRequest {
-    /// What it makes.
+    /// The result.
     type Output;
     /// Reads the request as the family `F` does.
     fn read<F: Family>(&self, request: &Request) -> Result<Self::Output, FamilyError>;

@@ -110,10 +110,9 @@ pub struct Shipped {
 
 /// The kernels that ship.
 pub struct Kernels {
-    /// Those of all work: a test runs them on a GPU, and notes them in a ledger.
+    /// Those that a GPU test runs and notes in the ledger.
     pub run: Vec<Shipped>,
-    /// Those of the candidates for the problems that a GPU is given by default, and of what is
-    /// measured, that no test runs: there must be none.
+    /// Those that no GPU test runs: there must be none.
     pub others: Vec<Shipped>,
 }
 

@@ -8,6 +8,7 @@
 pub mod dual_gemm;
 pub mod gemm;
 pub mod layer_norm;
+mod memo;
 pub mod ms_deform_attn;
 pub mod nvfp4;
 pub mod nvfp4_dual_gemm;

@@ -21,7 +21,7 @@ config! {
         /// CTAs of the grid
         pub(crate) ctas: u32 where at_least(1),
     }
-    /// The same fields, each of which a caller may fix or leave open.
+    /// The fields of the config that a caller sets; the rest is selected.
     pub(crate) struct Choice;
 }
 

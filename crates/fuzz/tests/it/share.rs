@@ -17,7 +17,7 @@ fn kernels() -> u64 {
 static SHARE: LazyLock<Report> =
     LazyLock::new(|| campaign::run(SEED, kernels(), Effort::NORMAL, &|_| true));
 
-/// The kernels whose orders are explored.
+/// How many kernels are run in every interleaving.
 fn ordered() -> u64 {
     few_or(24, 40)
 }

@@ -7,17 +7,18 @@ use super::tile_scheduler::Cluster;
 use crate::roles::{self, Budget, Registers};
 use crate::weights::Weights;
 use warpline_family::error::FamilyError;
+use warpline_family::field::Fields as _;
 use warpline_ir::Target;
 
-/// Bytes of a row of a tile that one copy brings: the widest swizzle.
+/// Bytes of a tile row in one TMA copy: the widest swizzle span.
 const SPAN: u32 = 128;
 
-/// The most rows that one copy brings.
+/// The most rows of a TMA box.
 const MOST_ROWS: u32 = 256;
 
 impl Config {
-    /// The config of which some flags are fixed, and the others are those of
-    /// `base`; complete, or why there is none.
+    /// Completes a config: the flags of `choice`, then those of `base`, then what fits the target.
+    /// Rejects flags that do not go together.
     pub(super) fn new(
         p: &Problem,
         base: &Choice,
@@ -196,7 +197,7 @@ impl Config {
         }
     }
 
-    /// Settles the registers of the roles, or says what is too much.
+    /// Sets the register budget of each role; rejects a tile whose accumulators do not fit.
     fn move_registers(
         &mut self,
         class: &Class,
@@ -252,7 +253,7 @@ impl Config {
             Some(registers) if threads <= 384 => registers.math,
             _ => entry,
         };
-        // Besides the sums: addresses, counters, what is being stored.
+        // Registers beside the accumulators: addresses, counters, values being stored.
         let besides = 32;
         if sums + besides > have {
             return reject(format!(

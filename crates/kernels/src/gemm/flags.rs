@@ -13,29 +13,6 @@ impl Choice {
     pub(super) fn without_grid(self) -> Self {
         Self { ctas: None, ..self }
     }
-
-    /// These flags, and those of `base` where they are not given.
-    pub(super) fn or(&self, base: &Self) -> Self {
-        Self {
-            form: self.form.or(base.form),
-            tile_m: self.tile_m.or(base.tile_m),
-            tile_n: self.tile_n.or(base.tile_n),
-            tail_n: self.tail_n.or(base.tail_n),
-            tile_k: self.tile_k.or(base.tile_k),
-            consumers: self.consumers.or(base.consumers),
-            stages: self.stages.or(base.stages),
-            cluster: self.cluster.or(base.cluster),
-            order: self.order.or(base.order),
-            group: self.group.or(base.group),
-            split_k: self.split_k.or(base.split_k),
-            stream_k: self.stream_k.or(base.stream_k),
-            swap: self.swap.or(base.swap),
-            hints: self.hints.or(base.hints),
-            load_registers: self.load_registers.or(base.load_registers),
-            math_registers: self.math_registers.or(base.math_registers),
-            ctas: self.ctas.or(base.ctas),
-        }
-    }
 }
 
 impl From<&Config> for Choice {

@@ -4,28 +4,19 @@ use super::config::{Config, Operands, Schedule, Staging, Tiles};
 use super::problem::{Class, EpilogueOps};
 use super::schedule;
 use super::tile_scheduler::Cluster;
-use std::collections::HashMap;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use crate::memo::Memo;
 use warpline_family::error::FamilyError;
 use warpline_ir::Target;
 use warpline_ir::build::Resources;
-
-/// Kernels whose sizes are kept; beyond, all are forgotten.
-const KEPT: usize = 1 << 16;
 
 /// Bytes of shared memory that every config leaves free. The heuristic was fitted to kernels that
 /// do: without it some would have one stage more, and be other programs than those that were
 /// measured.
 pub(super) const FREE: u32 = 1024;
 
-/// All that the size of a kernel depends on.
-#[derive(PartialEq, Eq, Hash)]
-struct Key(Class, Config, &'static str);
-
 /// Bytes of shared memory of a CTA; the builder is asked once for each kernel.
 fn shared_bytes(class: &Class, c: &Config, target: &Target) -> Result<u32, FamilyError> {
-    static KNOWN: LazyLock<Mutex<HashMap<Key, u32>>> = LazyLock::new(Mutex::default);
-    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    static KNOWN: Memo<(&str, Class, Config), u32> = Memo::new();
     let class = Class {
         // No op of the epilogue has shared memory of its own.
         epilogue: EpilogueOps::default(),
@@ -38,17 +29,10 @@ fn shared_bytes(class: &Class, c: &Config, target: &Target) -> Result<u32, Famil
         tail_n: None,
         ..*c
     };
-    let key = Key(class, config, target.name);
-    if let Some(&bytes) = known().get(&key) {
-        return Ok(bytes);
-    }
-    let resources = Resources::of(target, |k| schedule::declare(k, &class, &config))?;
-    let mut known = known();
-    if known.len() >= KEPT {
-        known.clear();
-    }
-    known.insert(key, resources.shared_bytes);
-    Ok(resources.shared_bytes)
+    KNOWN.get((target.name, class, config), || {
+        let resources = Resources::of(target, |k| schedule::declare(k, &class, &config))?;
+        Ok(resources.shared_bytes)
+    })
 }
 
 /// The staging tiles that a consumer may have, the widest first.

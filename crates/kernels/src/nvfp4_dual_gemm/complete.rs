@@ -7,6 +7,7 @@ use super::shared_memory::{most_stages, shared_bytes};
 use super::units::{BLOCK, WIDTH};
 use crate::roles::{self, Budget, Registers};
 use warpline_family::error::FamilyError;
+use warpline_family::field::Fields as _;
 use warpline_ir::{Target, build};
 
 /// Rejects a config.

@@ -73,27 +73,6 @@ pub struct Config {
     pub ctas: u32,
 }
 
-impl Choice {
-    /// These choices, and those of `base` where these are open.
-    pub(super) fn or(&self, base: &Self) -> Self {
-        Self {
-            form: self.form.or(base.form),
-            tile_m: self.tile_m.or(base.tile_m),
-            tile_n: self.tile_n.or(base.tile_n),
-            tile_k: self.tile_k.or(base.tile_k),
-            consumers: self.consumers.or(base.consumers),
-            stages: self.stages.or(base.stages),
-            order: self.order.or(base.order),
-            group: self.group.or(base.group),
-            split_k: self.split_k.or(base.split_k),
-            hints: self.hints.or(base.hints),
-            load_registers: self.load_registers.or(base.load_registers),
-            math_registers: self.math_registers.or(base.math_registers),
-            ctas: self.ctas.or(base.ctas),
-        }
-    }
-}
-
 impl From<&Config> for Choice {
     fn from(c: &Config) -> Self {
         let (order, group) = match c.order {

@@ -5,20 +5,13 @@ use super::kernel::declare;
 use super::kernel_spec::KernelSpec;
 use super::schedule::Schedule;
 use crate::gemm::Activation;
+use crate::memo::Memo;
 use half::f16;
-use std::collections::HashMap;
-use std::sync::{LazyLock, Mutex, PoisonError};
 use warpline_ir::build::{Order, Resources};
 use warpline_ir::{BuildErrors, Target};
 
 /// Target, config, and whether A is given in codes.
 type Key = (&'static str, Config, bool);
-
-/// Numbers of configs that were asked for.
-type Known = LazyLock<Mutex<HashMap<Key, u32>>>;
-
-/// The most configs that are remembered; beyond, all are forgotten.
-const MOST: usize = 8192;
 
 /// Bytes of shared memory that stay free unless the caller fixes the stages: the figures of the
 /// heuristic were measured so.
@@ -31,7 +24,7 @@ pub(super) fn shared_bytes(
     a_is_coded: bool,
     target: &Target,
 ) -> Result<u32, BuildErrors> {
-    static KNOWN: Known = LazyLock::new(Mutex::default);
+    static KNOWN: Memo<Key, u32> = Memo::new();
     remembered(&KNOWN, c, a_is_coded, target, |config| {
         let spec = KernelSpec {
             config: *config,
@@ -53,7 +46,7 @@ pub(super) fn most_stages(
     a_is_coded: bool,
     target: &Target,
 ) -> Result<Option<u32>, BuildErrors> {
-    static KNOWN: Known = LazyLock::new(Mutex::default);
+    static KNOWN: Memo<Key, u32> = Memo::new();
     let c = Config { stages: 0, ..*c };
     let most = remembered(&KNOWN, &c, a_is_coded, target, |config| {
         // More are not faster, and where sums are split take long to check.
@@ -76,7 +69,7 @@ pub(super) fn most_stages(
 /// Returns the number of a config, worked out by `of` where it is new. Neither the grid nor the
 /// order of tiles nor cache hints take shared memory.
 fn remembered(
-    known: &Known,
+    known: &Memo<Key, u32>,
     c: &Config,
     a_is_coded: bool,
     target: &Target,
@@ -88,18 +81,7 @@ fn remembered(
         ctas: 0,
         ..*c
     };
-    let key = (target.name, config, a_is_coded);
-    let lock = || known.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(&number) = lock().get(&key) {
-        return Ok(number);
-    }
-    let number = of(&config)?;
-    let mut known = lock();
-    if known.len() >= MOST {
-        known.clear();
-    }
-    known.insert(key, number);
-    Ok(number)
+    known.get((target.name, config, a_is_coded), || of(&config))
 }
 
 #[cfg(test)]

@@ -53,6 +53,12 @@ impl<O: Fields> Fields for Problem<O> {
         }
         all
     }
+    fn or(&self, base: &Self) -> Self {
+        Self {
+            matrix: self.matrix.or(&base.matrix),
+            options: self.options.or(&base.options),
+        }
+    }
 }
 
 /// A matrix in and a matrix out, both legal.

@@ -53,20 +53,12 @@ impl NMajor {
         tile: KTile,
         part: Part,
     ) {
-        let c = &mainloop.config;
+        let (c, hint) = (&mainloop.config, mainloop.stream());
         for (i, col) in (0..).zip((0..c.tile_n).step_by(PANEL as usize)) {
             if i % part.of == part.index {
                 let to = slot.1.slice(0..c.tile_k, col..col + PANEL);
                 let origin = [tile.n + col, tile.k];
-                copy(
-                    slot,
-                    self.b,
-                    to,
-                    origin,
-                    tile.batch,
-                    false,
-                    mainloop.stream(),
-                );
+                copy(slot, self.b, to, origin, tile.batch, false, hint);
             }
         }
     }
