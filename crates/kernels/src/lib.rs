@@ -25,7 +25,7 @@ pub use warpline_family::*;
 /// Every family that ships with Warpline.
 pub fn registry() -> Vec<&'static dyn AnyFamily> {
     vec![
-        &dual_gemm::DualGemm,
+        &dual_gemm::DualGemm::NEW,
         &nvfp4_dual_gemm::Nvfp4DualGemm,
         &vector_add::VectorAdd,
         &softmax::Softmax::NEW,

@@ -16,22 +16,21 @@ mod table;
 
 pub use problem::Problem;
 
-use crate::gemm::{Choice, Config, Factor, Gemm};
+use crate::gemm::{self, Choice, Factor, GemmFamily, GemmKind};
 use crate::nvfp4_dual_gemm::Nvfp4DualGemm;
+use std::borrow::Cow;
 use warpline_family::Op;
-use warpline_family::bucket::Bucket;
-use warpline_family::error::FamilyError;
-use warpline_family::family::{Case, Cost, Family, Place, Redirects};
+use warpline_family::family::{Case, Place, Redirects};
 use warpline_family::field::Word;
-use warpline_family::plan::Plan;
-use warpline_family::tensor::{HostTensor, TensorSpec};
-use warpline_ir::Target;
 
-/// The family.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct DualGemm;
+/// The kind of [`DualGemm`].
+#[derive(Clone, Copy, Debug)]
+pub struct GatedGemm;
 
-/// The shapes that it is measured at.
+/// `C = gate(A · B₁ᵀ) ∘ (A · B₂ᵀ)`.
+pub type DualGemm = GemmFamily<GatedGemm>;
+
+/// The benchmark shapes.
 const SHAPES: [[u32; 3]; 5] = [
     [256, 4096, 7168],
     [512, 3072, 7168],
@@ -47,13 +46,19 @@ const NVFP4: Word = Word {
     help: "4 bits (e2m1), with a scale in e4m3 for every 16 along K",
 };
 
-impl Family for DualGemm {
+impl GemmKind for GatedGemm {
     type Problem = Problem;
-    type Choice = Choice;
-    type Config = Config;
 
     const NAME: &'static str = "dual-gemm";
     const ABOUT: &'static str = "C = gate(A · B1ᵀ) ∘ (A · B2ᵀ), the first half of a gated layer";
+
+    fn gemm(problem: &Problem) -> Cow<'_, gemm::Problem> {
+        Cow::Owned(problem.gated())
+    }
+
+    fn with_extents(problem: &Problem, mnk: [u32; 3]) -> Problem {
+        problem.with_extents(mnk)
+    }
 
     fn default_problem(place: Place) -> Problem {
         match place {
@@ -66,67 +71,6 @@ impl Family for DualGemm {
         to.family::<Nvfp4DualGemm>("dtype", NVFP4);
     }
 
-    fn check(p: &Problem) -> Result<(), FamilyError> {
-        Gemm::check(&p.gated())
-    }
-
-    fn config(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
-        Gemm::config(&p.gated(), choice, target)
-    }
-
-    fn baseline(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
-        Gemm::baseline(&p.gated(), choice, target)
-    }
-
-    fn candidates(p: &Problem, target: &Target) -> Vec<Config> {
-        Gemm::candidates(&p.gated(), target)
-    }
-
-    fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, FamilyError> {
-        Gemm::plan(&p.gated(), c, target)
-    }
-
-    fn class(p: &Problem) -> serde_json::Value {
-        Gemm::class(&p.gated())
-    }
-
-    fn bucket(p: &Problem) -> Bucket {
-        Gemm::bucket(&p.gated())
-    }
-
-    fn fit(
-        p: &Problem,
-        choice: &Choice,
-        stored: &Choice,
-        target: &Target,
-    ) -> Result<Config, FamilyError> {
-        Gemm::fit(&p.gated(), choice, stored, target)
-    }
-
-    fn estimate(p: &Problem, c: &Config, target: &Target) -> Option<f64> {
-        Gemm::estimate(&p.gated(), c, target)
-    }
-
-    fn cost(p: &Problem) -> Cost {
-        Gemm::cost(&p.gated())
-    }
-
-    fn inputs(p: &Problem) -> Vec<TensorSpec> {
-        Gemm::inputs(&p.gated())
-    }
-
-    fn draw(p: &Problem, seed: u64) -> Vec<HostTensor> {
-        Gemm::draw(&p.gated(), seed)
-    }
-
-    fn outputs(p: &Problem) -> Vec<TensorSpec> {
-        Gemm::outputs(&p.gated())
-    }
-
-    fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
-        Gemm::reference(&p.gated(), inputs)
-    }
-
     fn cases() -> Vec<Case<Problem, Choice>> {
         table::cases()
     }
@@ -136,26 +80,16 @@ impl Family for DualGemm {
     }
 
     fn bench() -> Vec<(&'static str, Problem)> {
-        let eight = Problem {
+        let fp8 = Problem {
             dtype: Factor::E4m3,
             scales: true,
             ..Problem::new(4096, 14336, 4096)
         };
-        let wide = SHAPES.map(|[m, n, k]| ("swiglu", Problem::new(m, n, k)));
-        wide.into_iter().chain([("swiglu", eight)]).collect()
+        let bf16 = SHAPES.map(|[m, n, k]| ("swiglu", Problem::new(m, n, k)));
+        bf16.into_iter().chain([("swiglu", fp8)]).collect()
     }
 
-    fn ops() -> Vec<Op<Self>> {
+    fn ops() -> Vec<Op<DualGemm>> {
         vec![call::swiglu(), call::dual_gemm()]
-    }
-
-    fn reduced(p: &Problem) -> Option<Problem> {
-        let small = Gemm::reduced(&p.gated())?;
-        Some(p.with_extents(&small))
-    }
-
-    fn period(p: &Problem) -> Option<Problem> {
-        let small = Gemm::period(&p.gated())?;
-        Some(p.with_extents(&small))
     }
 }

@@ -71,9 +71,8 @@ impl Problem {
         }
     }
 
-    /// The same with the extents of a GEMM.
-    pub(super) fn with_extents(&self, of: &gemm::Problem) -> Self {
-        let &gemm::Problem { m, n, k, .. } = of;
+    /// Returns the same problem with other extents.
+    pub(super) fn with_extents(&self, [m, n, k]: [u32; 3]) -> Self {
         Self {
             m,
             n,

@@ -45,61 +45,73 @@ pub use problem::{Activation, Factor, Layout, Problem, Sums};
 pub use tile_scheduler::Cluster;
 
 use problem::{Class, Matrix};
+use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::ops::Range;
 use warpline_family::Op;
 use warpline_family::bucket::Bucket;
 use warpline_family::error::FamilyError;
-use warpline_family::family::{Case, Cost, Family, Place};
+use warpline_family::family::{Case, Cost, Family, Place, Redirects};
+use warpline_family::field::Fields;
 use warpline_family::plan::{Address, Buffer, Plan, Step, TensorArg, ZEROED};
 use warpline_family::program::Program;
 use warpline_family::tensor::{HostTensor, TensorSpec};
 use warpline_ir::{BuildErrors, Kernel, Target};
 
-/// A product, by the name that callers know it by.
-pub trait Kind: Send + Sync + 'static {
+/// One of the families that GEMM kernels serve: its problem, and how it is written as a GEMM.
+pub trait GemmKind: Send + Sync + 'static {
+    /// The family's own problem.
+    type Problem: Fields + PartialEq;
+
     /// The family's name.
     const NAME: &'static str;
-    /// What it computes, in one line.
+    /// The computation in one line.
     const ABOUT: &'static str;
-    /// A problem of these extents, as the family has it by default.
-    fn problem(m: u32, n: u32, k: u32) -> Problem;
-    /// The test table.
-    fn cases() -> Vec<Case<Problem, Choice>>;
-    /// More of it, for a GPU.
-    fn large_cases() -> Vec<Case<Problem, Choice>> {
+
+    /// Returns the problem as a GEMM.
+    fn gemm(problem: &Self::Problem) -> Cow<'_, Problem>;
+    /// Returns the same problem with other extents.
+    fn with_extents(problem: &Self::Problem, mnk: [u32; 3]) -> Self::Problem;
+    /// Returns the problem to run when the caller gives none.
+    fn default_problem(place: Place) -> Self::Problem;
+    /// Names the families that serve some values of a field.
+    fn redirects(_: &mut impl Redirects) {}
+    /// Returns the test table.
+    fn cases() -> Vec<Case<Self::Problem, Choice>>;
+    /// Returns test cases that are too large for the CPU executor.
+    fn large_cases() -> Vec<Case<Self::Problem, Choice>> {
         Vec::new()
     }
-    /// The problems it is measured at.
-    fn bench() -> Vec<(&'static str, Problem)>;
-    /// The op.
-    fn op() -> Op<Product<Self>>
+    /// Returns the benchmark problems, each with its suite.
+    fn bench() -> Vec<(&'static str, Self::Problem)>;
+    /// Returns the ops.
+    fn ops() -> Vec<Op<GemmFamily<Self>>>
     where
         Self: Sized;
 }
 
-/// The family of products of a kind.
+/// The family of a [`GemmKind`].
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Product<K>(PhantomData<fn() -> K>);
+pub struct GemmFamily<K>(PhantomData<fn() -> K>);
 
-impl<K> Product<K> {
+impl<K> GemmFamily<K> {
     /// The family.
     pub const NEW: Self = Self(PhantomData);
 }
 
-/// The kind of bare products.
+/// The kind of [`Gemm`].
 #[derive(Clone, Copy, Debug)]
-pub struct Bare;
-/// The kind of layers.
+pub struct PlainGemm;
+/// The kind of [`Linear`].
 #[derive(Clone, Copy, Debug)]
-pub struct Layer;
+pub struct LinearLayer;
 
 /// `C = A · Bᵀ`.
-pub type Gemm = Product<Bare>;
+pub type Gemm = GemmFamily<PlainGemm>;
 /// `C = activation(A · Bᵀ + bias)`.
-pub type Linear = Product<Layer>;
+pub type Linear = GemmFamily<LinearLayer>;
 
-/// The shapes that products are measured at.
+/// The benchmark shapes.
 const SHAPES: [[u32; 3]; 8] = [
     [2048, 2048, 2048],
     [4096, 4096, 4096],
@@ -111,96 +123,141 @@ const SHAPES: [[u32; 3]; 8] = [
     [4096, 4096, 14336],
 ];
 
-impl Kind for Bare {
+/// Returns a GEMM of dense bf16 matrices.
+fn bf16([m, n, k]: [u32; 3]) -> Problem {
+    Problem::new(m, n, k, Factor::Bf16)
+}
+
+/// Returns the extents to run when the caller gives none.
+fn default_extents(place: Place) -> [u32; 3] {
+    match place {
+        Place::Cpu => [256, 384, 320],
+        Place::Gpu => [4096; 3],
+    }
+}
+
+impl GemmKind for PlainGemm {
+    type Problem = Problem;
+
     const NAME: &'static str = "gemm";
     const ABOUT: &'static str = "C = A · Bᵀ, with an epilogue";
-    fn problem(m: u32, n: u32, k: u32) -> Problem {
-        Problem::new(m, n, k, Factor::Bf16)
+
+    fn gemm(problem: &Problem) -> Cow<'_, Problem> {
+        Cow::Borrowed(problem)
     }
+
+    fn with_extents(problem: &Problem, mnk: [u32; 3]) -> Problem {
+        problem.with_extents(mnk)
+    }
+
+    fn default_problem(place: Place) -> Problem {
+        bf16(default_extents(place))
+    }
+
     fn cases() -> Vec<Case<Problem, Choice>> {
         table::gemm()
     }
+
     fn large_cases() -> Vec<Case<Problem, Choice>> {
         table::large()
     }
+
     fn bench() -> Vec<(&'static str, Problem)> {
-        let bare = SHAPES.map(|[m, n, k]| ("gemm", Self::problem(m, n, k)));
-        let eight = [4096, 8192].map(|n| {
+        let wide = SHAPES.map(|mnk| ("gemm", bf16(mnk)));
+        let fp8 = [4096, 8192].map(|n| {
             let scales = true;
             let problem = Problem::new(n, n, n, Factor::E4m3);
             ("fp8", Problem { scales, ..problem })
         });
-        bare.into_iter().chain(eight).collect()
+        wide.into_iter().chain(fp8).collect()
     }
-    fn op() -> Op<Gemm> {
-        call::matmul()
+
+    fn ops() -> Vec<Op<Gemm>> {
+        vec![call::matmul()]
     }
 }
 
-impl Kind for Layer {
+impl GemmKind for LinearLayer {
+    type Problem = Problem;
+
     const NAME: &'static str = "linear";
     const ABOUT: &'static str = "C = activation(A · Bᵀ + bias), a layer of a network";
-    fn problem(m: u32, n: u32, k: u32) -> Problem {
-        Problem {
-            bias: true,
-            ..Problem::new(m, n, k, Factor::Bf16)
-        }
+
+    fn gemm(problem: &Problem) -> Cow<'_, Problem> {
+        Cow::Borrowed(problem)
     }
+
+    fn with_extents(problem: &Problem, mnk: [u32; 3]) -> Problem {
+        problem.with_extents(mnk)
+    }
+
+    fn default_problem(place: Place) -> Problem {
+        let bias = true;
+        let gemm = bf16(default_extents(place));
+        Problem { bias, ..gemm }
+    }
+
     fn cases() -> Vec<Case<Problem, Choice>> {
         table::linear()
     }
+
     fn bench() -> Vec<(&'static str, Problem)> {
-        let problem = |[m, n, k]: [u32; 3]| {
-            let activation = Activation::GeluTanh;
-            let problem = Self::problem(m, n, k);
-            (
-                "linear",
-                Problem {
-                    activation,
-                    ..problem
-                },
-            )
+        let problem = |mnk| Problem {
+            bias: true,
+            activation: Activation::GeluTanh,
+            ..bf16(mnk)
         };
-        SHAPES.map(problem).into()
+        SHAPES.map(|mnk| ("linear", problem(mnk))).into()
     }
-    fn op() -> Op<Linear> {
-        call::linear()
+
+    fn ops() -> Vec<Op<Linear>> {
+        vec![call::linear()]
     }
 }
 
-impl<K: Kind> Family for Product<K> {
-    type Problem = Problem;
+impl<K: GemmKind> Family for GemmFamily<K> {
+    type Problem = K::Problem;
     type Choice = Choice;
     type Config = Config;
 
     const NAME: &'static str = K::NAME;
     const ABOUT: &'static str = K::ABOUT;
 
-    fn default_problem(place: Place) -> Problem {
-        match place {
-            Place::Cpu => K::problem(256, 384, 320),
-            Place::Gpu => K::problem(4096, 4096, 4096),
-        }
+    fn default_problem(place: Place) -> K::Problem {
+        K::default_problem(place)
     }
 
-    fn check(p: &Problem) -> Result<(), FamilyError> {
-        p.check()
+    fn redirects(to: &mut impl Redirects) {
+        K::redirects(to);
     }
 
-    fn config(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
-        heuristic::choose(p, choice, target)
+    fn check(problem: &K::Problem) -> Result<(), FamilyError> {
+        K::gemm(problem).check()
     }
 
-    fn baseline(p: &Problem, choice: &Choice, target: &Target) -> Result<Config, FamilyError> {
+    fn config(
+        problem: &K::Problem,
+        choice: &Choice,
+        target: &Target,
+    ) -> Result<Config, FamilyError> {
+        heuristic::choose(&K::gemm(problem), choice, target)
+    }
+
+    fn baseline(
+        problem: &K::Problem,
+        choice: &Choice,
+        target: &Target,
+    ) -> Result<Config, FamilyError> {
         // One loader, one ring, consumers that share each tile of 128 x 128.
-        Config::new(p, &Choice::default(), choice, target)
+        Config::new(&K::gemm(problem), &Choice::default(), choice, target)
     }
 
-    fn candidates(p: &Problem, target: &Target) -> Vec<Config> {
-        heuristic::ranked(p, target)
+    fn candidates(problem: &K::Problem, target: &Target) -> Vec<Config> {
+        heuristic::ranked(&K::gemm(problem), target)
     }
 
-    fn plan(p: &Problem, c: &Config, target: &Target) -> Result<Plan, FamilyError> {
+    fn plan(problem: &K::Problem, c: &Config, target: &Target) -> Result<Plan, FamilyError> {
+        let p = &*K::gemm(problem);
         let class = p.class();
         let launch = |part: tail::Part| -> Result<Step, FamilyError> {
             let tail::Part { config: c, cols } = part;
@@ -222,7 +279,8 @@ impl<K: Kind> Family for Product<K> {
         Plan::new(steps, epilogue::reduce::workspace(p, c, used))
     }
 
-    fn class(p: &Problem) -> serde_json::Value {
+    fn class(problem: &K::Problem) -> serde_json::Value {
+        let p = &*K::gemm(problem);
         // All that is compiled in; every row starts on 16 bytes.
         let Problem {
             out, layout, sums, ..
@@ -256,7 +314,8 @@ impl<K: Kind> Family for Product<K> {
         class
     }
 
-    fn bucket(p: &Problem) -> Bucket {
+    fn bucket(problem: &K::Problem) -> Bucket {
+        let p = &*K::gemm(problem);
         let unit = if p.m <= 64 { 16 } else { 128 };
         let mut extents =
             serde_json::json!({ "m": p.m.next_multiple_of(unit), "n": p.n, "k": p.k });
@@ -271,19 +330,25 @@ impl<K: Kind> Family for Product<K> {
     }
 
     fn fit(
-        p: &Problem,
+        problem: &K::Problem,
         choice: &Choice,
         stored: &Choice,
         target: &Target,
     ) -> Result<Config, FamilyError> {
-        Config::new(p, &stored.clone().without_grid(), choice, target)
+        Config::new(
+            &K::gemm(problem),
+            &stored.clone().without_grid(),
+            choice,
+            target,
+        )
     }
 
-    fn estimate(p: &Problem, c: &Config, target: &Target) -> Option<f64> {
-        Some(heuristic::estimate(p, c, target))
+    fn estimate(problem: &K::Problem, c: &Config, target: &Target) -> Option<f64> {
+        Some(heuristic::estimate(&K::gemm(problem), c, target))
     }
 
-    fn cost(p: &Problem) -> Cost {
+    fn cost(problem: &K::Problem) -> Cost {
+        let p = &*K::gemm(problem);
         let size = |m: Matrix| {
             let elements = m.rows as f64 * m.cols as f64 * m.batch as f64;
             elements * m.dtype.bytes() as f64
@@ -298,59 +363,53 @@ impl<K: Kind> Family for Product<K> {
         }
     }
 
-    fn inputs(p: &Problem) -> Vec<TensorSpec> {
-        p.inputs()
+    fn inputs(problem: &K::Problem) -> Vec<TensorSpec> {
+        K::gemm(problem).inputs()
     }
 
-    fn draw(p: &Problem, seed: u64) -> Vec<HostTensor> {
-        reference::inputs(p, seed)
+    fn draw(problem: &K::Problem, seed: u64) -> Vec<HostTensor> {
+        reference::inputs(&K::gemm(problem), seed)
     }
 
-    fn outputs(p: &Problem) -> Vec<TensorSpec> {
-        p.outputs()
+    fn outputs(problem: &K::Problem) -> Vec<TensorSpec> {
+        K::gemm(problem).outputs()
     }
 
-    fn reference(p: &Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
-        reference::reference(p, inputs)
+    fn reference(problem: &K::Problem, inputs: &[HostTensor]) -> Vec<Vec<(f64, f64)>> {
+        reference::reference(&K::gemm(problem), inputs)
     }
 
-    fn cases() -> Vec<Case<Problem, Choice>> {
+    fn cases() -> Vec<Case<K::Problem, Choice>> {
         K::cases()
     }
 
-    fn bench() -> Vec<(&'static str, Problem)> {
+    fn bench() -> Vec<(&'static str, K::Problem)> {
         K::bench()
     }
 
     fn ops() -> Vec<Op<Self>> {
-        vec![K::op()]
+        K::ops()
     }
 
-    fn large_cases() -> Vec<Case<Problem, Choice>> {
+    fn large_cases() -> Vec<Case<K::Problem, Choice>> {
         K::large_cases()
     }
 
-    fn reduced(p: &Problem) -> Option<Problem> {
-        let small = Problem {
-            m: p.m.min(300),
-            n: p.n.min(520),
-            k: p.k.min(592),
-            ..p.clone()
-        };
-        (small != *p).then_some(small)
+    fn reduced(problem: &K::Problem) -> Option<K::Problem> {
+        let &Problem { m, n, k, .. } = &*K::gemm(problem);
+        let small = K::with_extents(problem, [m.min(300), n.min(520), k.min(592)]);
+        (small != *problem).then_some(small)
     }
 
-    fn period(p: &Problem) -> Option<Problem> {
+    fn period(problem: &K::Problem) -> Option<K::Problem> {
+        let p = &*K::gemm(problem);
         // Rows of A are multiplied alone: a few of them over and over, an odd
         // number, so that each meets every row of a tile.
         let factors = u64::from(p.class().factors());
         let row = factors * u64::from(p.n) * u64::from(p.k).max(1);
         let few = ((1 << 29) / row).clamp(2, 200) as u32 | 1;
         let repeats = p.batch.is_none() && p.class().epilogue.reductions().is_empty();
-        (repeats && p.m > few).then(|| Problem {
-            m: few,
-            ..p.clone()
-        })
+        (repeats && p.m > few).then(|| K::with_extents(problem, [few, p.n, p.k]))
     }
 }
 

@@ -353,6 +353,16 @@ impl Problem {
         }
     }
 
+    /// Returns the same problem with other extents.
+    pub(crate) fn with_extents(&self, [m, n, k]: [u32; 3]) -> Self {
+        Self {
+            m,
+            n,
+            k,
+            ..self.clone()
+        }
+    }
+
     /// The element type of C.
     pub fn out(&self) -> Float {
         self.out.unwrap_or(match self.dtype {
