@@ -1,7 +1,7 @@
 //! `C = gate(A · B₁ᵀ) ∘ (A · B₂ᵀ)`: the first half of a gated layer, SwiGLU and its kin.
 //!
 //! A GEMM with a gated mainloop and a gate epilogue, so that A is loaded once for both weights:
-//! schedules, tiles and the heuristic are those of [`gemm`](crate::gemm). Requests for weights in
+//! schedules, tiles and the heuristic are those of [`gemm`]. Requests for weights in
 //! NVFP4 are read by [`nvfp4_dual_gemm`](crate::nvfp4_dual_gemm).
 //!
 //! | where | what |
